@@ -10,6 +10,7 @@ from penstock.jobs.document import Path_, dotted
 from penstock.jobs.errors import AppNotFound
 from penstock.jobs.spec import JobSpec, Sink, SpecFile, ToFiles, ToKafka, ToPostgres, ToRedis, app_module, load_profile
 from penstock.jobs.spec.app_module import AppModule
+from penstock.jobs.spec.checkpoint_settings import retention_conf
 from penstock.jobs.spec.stage_settings import stages_conf
 from penstock.sizing.errors import Place
 from penstock.sizing.load.load import Load
@@ -53,7 +54,7 @@ def targets(spec_file: SpecFile, app_path: Sequence[Path] = (), *, app_required:
         operators=_operators(spec, module) if missing is None else _unknown_operators(spec),
         executor=_executor(spec),
         driver=_driver(spec),
-        spark_conf={**stages_conf(spec.stages), **{key: _setting(value) for key, value in spec.spark_conf.items()}},
+        spark_conf={**stages_conf(spec.stages), **retention_conf(spec), **{key: _setting(value) for key, value in spec.spark_conf.items()}},
         stages=_stages(spec),
         source_topics=spec_file.job.read_topics(),
         sink_topics=spec_file.job.written_topics(),
@@ -212,6 +213,11 @@ def _notes_without_app(spec_file: SpecFile, missing: AppNotFound) -> tuple[str, 
 def _origins(spec_file: SpecFile) -> dict[str, Origin]:
     document = spec_file.document
     stateful: dict[str, Path_] = {f"spark_conf.{key}": ("stages", "stateful") for key in stages_conf(spec_file.job.spec.stages)}
-    settings: dict[str, Path_] = {**stateful, **{f"spark_conf.{key}": ("sparkConf", key) for key in spec_file.job.spec.spark_conf}}
+    retention: dict[str, Path_] = {f"spark_conf.{key}": ("checkpoint", "retention") for key in retention_conf(spec_file.job.spec)}
+    settings: dict[str, Path_] = {
+        **stateful,
+        **retention,
+        **{f"spark_conf.{key}": ("sparkConf", key) for key in spec_file.job.spec.spark_conf},
+    }
     paths = {field: (*_SPEC, *path) for field, path in {**_ORIGINS, **settings}.items()}
     return {field: Origin(at=document.place(path), path=dotted(path), given=document.given(path)) for field, path in paths.items()}

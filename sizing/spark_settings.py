@@ -26,6 +26,9 @@ ALLOCATION_BATCH_SIZE = 20
 RETAINED_STAGES_KEY = "spark.ui.retainedStages"
 RETAINED_STAGES, RETAINED_TASKS = 1_000, 100_000
 ALLOCATION_BATCH_DELAY_MS = 1000
+# Source: Spark 4.3.0, SQLConf.MIN_BATCHES_TO_RETAIN: micro-batches whose logs and state a query can go back to.
+MIN_BATCHES_TO_RETAIN_KEY = "spark.sql.streaming.minBatchesToRetain"
+MIN_BATCHES_TO_RETAIN = 100
 # Source: Spark 4.1.1, spark.executor.memory and spark.driver.memory default to 1g.
 DEFAULT_HEAP_MIB = 1024
 
@@ -79,6 +82,7 @@ class SparkSettings(BaseModel):
         task_cpus: ``spark.task.cpus``.
         executor_instances: ``spark.executor.instances``.
         shuffle_partitions: ``spark.sql.shuffle.partitions``.
+        batches_retained: ``spark.sql.streaming.minBatchesToRetain``.
         rocksdb_bounded: ``spark.sql.streaming.stateStore.rocksdb.boundedMemoryUsage``, on in Penstock's sessions.
         dynamic_allocation: ``spark.dynamicAllocation.enabled``.
         allocation_batch_size: ``spark.kubernetes.allocation.batch.size``, executors that Spark requests at once.
@@ -100,6 +104,7 @@ class SparkSettings(BaseModel):
     task_cpus: Decimal = Decimal(1)
     executor_instances: _Count | None = None
     shuffle_partitions: _Count | None = None
+    batches_retained: _Count = MIN_BATCHES_TO_RETAIN
     rocksdb_bounded: bool = True
     dynamic_allocation: bool = False
     allocation_batch_size: _Count = ALLOCATION_BATCH_SIZE
@@ -243,6 +248,7 @@ _SETTINGS: dict[str, _Setting] = {
     "spark.task.cpus": _Setting("", "task_cpus", _task_cpus),
     "spark.executor.instances": _Setting("", "executor_instances", _whole),
     "spark.sql.shuffle.partitions": _Setting("", "shuffle_partitions", _whole),
+    MIN_BATCHES_TO_RETAIN_KEY: _Setting("", "batches_retained", _whole),
     "spark.sql.streaming.stateStore.rocksdb.boundedMemoryUsage": _Setting("", "rocksdb_bounded", _boolean),
     "spark.dynamicAllocation.enabled": _Setting("", "dynamic_allocation", _boolean),
     "spark.kubernetes.allocation.batch.size": _Setting("", "allocation_batch_size", _whole),

@@ -15,7 +15,8 @@ from penstock.jobs.driver.micro_batch import Emit
 from penstock.jobs.driver.planning import QueryPlan
 from penstock.jobs.errors import CheckpointDamaged
 from penstock.jobs.spec import SpecFile
-from penstock.jobs.storage.checkpoint import Checkpoint
+from penstock.jobs.spec.checkpoint_settings import retained_batches, retention_conf
+from penstock.jobs.storage.checkpoint import OUTLIVED_BATCHES, Checkpoint
 from penstock.jobs.storage.generation import Continuation, Fingerprint, Generation, JobFolder, Parent, QueryRecord, Versions
 from penstock.jobs.storage.lease import Lease, LeaseFile, StoredLease
 from penstock.jobs.storage.lease_holder import LeaseHolder
@@ -83,7 +84,7 @@ class Generations:
             PenstockError: JOB-008, JOB-009, JOB-081, JOB-082, JOB-086, and those of an app that is not found.
         """
         decided = self._decided = self._folder.continuation(self._fingerprint, self._spec.job.spec.upgrade_mode)
-        checkpoint = self._folder.checkpoint(decided.checkpoint, lease.token)
+        checkpoint = self._folder.checkpoint(decided.checkpoint, lease.token, self._retained)
         before = self._folder.checkpoint(decided.before.checkpoint, lease.token) if decided.before else checkpoint
         if decided.anew:
             self._before = _left(before)
@@ -120,6 +121,12 @@ class Generations:
             )
         )
         self._decided = Continuation(decided.number, decided.checkpoint, decided.before, begins=False)
+
+    @property
+    def _retained(self) -> int:
+        """Micro-batches after which records of Penstock expire: later than Spark's, of which each needs its record."""
+        conf = {**retention_conf(self._spec.job.spec), **self._configuration.spark_conf}
+        return retained_batches(conf) + OUTLIVED_BATCHES
 
     @cached_property
     def _fingerprint(self) -> Fingerprint:

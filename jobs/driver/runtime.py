@@ -52,6 +52,7 @@ from penstock.jobs.kafka.offset_commits import OffsetCommits
 from penstock.jobs.sources.opening import Offsets
 from penstock.jobs.spec import FromSocket, SpecFile, load
 from penstock.jobs.spec import connection_addresses as connections
+from penstock.jobs.spec.checkpoint_settings import retention_conf
 from penstock.jobs.spec.stage_settings import stages_conf
 from penstock.jobs.storage.lease import Lease
 
@@ -201,7 +202,12 @@ class Driver:
 
     def _session(self) -> SparkSession:
         job = self._spec.job
-        given = {**spark_session.state_conf(job.spec.state), **stages_conf(job.spec.stages), **self._configuration.spark_conf}
+        given = {
+            **spark_session.state_conf(job.spec.state),
+            **stages_conf(job.spec.stages),
+            **retention_conf(job.spec),
+            **self._configuration.spark_conf,
+        }
         # The log of an executor, and in local mode the driver's, then has the stacks of the Python functions that have not ended by then.
         stacks = {"spark.python.worker.tracebackDumpIntervalSeconds": str(max(1, int(self._configuration.progress_timeout_s / 2)))}
         conf = {**stacks, **given, **spark_session.counting_conf(open_windows=self._configuration.report_open_windows), **pod_conf()}

@@ -48,7 +48,7 @@ from penstock.jobs.sinks.sink import Batch, SinkContext
 from penstock.jobs.sinks.topics import admin_of, cluster_with
 from penstock.jobs.sinks.transactions import CALL_S, DIFFERS, FOREIGN, OUTCOME_SCHEMA, Share, TransactionWriter, insist, producer_settings
 from penstock.jobs.spec import KafkaSink
-from penstock.jobs.storage.checkpoint import RETAINED_BATCHES, Checkpoint
+from penstock.jobs.storage.checkpoint import Checkpoint
 
 # Source: Apache Kafka, "Broker Configs", with the default values.
 _LIMIT, _LIMIT_MS = "transaction.max.timeout.ms", 900_000
@@ -164,7 +164,7 @@ class ExactlyOnceTopic:
         )
         if manifest.shares:
             self._judge(_repartitioned(hashed, manifest.tasks, apart=batch.apart).mapInArrow(writer, OUTCOME_SCHEMA).collect(), manifest)
-        self.checkpoint.delete_expired(self._manifest_name, batch.number - RETAINED_BATCHES)
+        self.checkpoint.delete_expired(self._manifest_name, batch.number - self.checkpoint.retained)
 
     @property
     def group(self) -> str:

@@ -21,7 +21,7 @@ from penstock.jobs.errors import SinkFunctionFailed
 from penstock.jobs.sinks.sink import Batch, SinkContext
 from penstock.jobs.sinks.text_rows import fields_of
 from penstock.jobs.spec import FunctionSink
-from penstock.jobs.storage.checkpoint import RETAINED_BATCHES, Checkpoint
+from penstock.jobs.storage.checkpoint import Checkpoint
 from penstock.sizing.errors import PenstockError
 
 
@@ -79,7 +79,7 @@ class Function:
             path = f"sink {self.name}, batch {batch.number}"
             raise SinkFunctionFailed(path=path, given=given, need="a function that returns normally", fix=fix) from error
         self.checkpoint.put_once(self._marker(batch.number), "done")
-        self.checkpoint.delete_expired(self._marker, batch.number - RETAINED_BATCHES)
+        self.checkpoint.delete_expired(self._marker, batch.number - self.checkpoint.retained)
 
     def _marker(self, batch: int) -> str:
         return f"sinks/{self.name}/{batch}.done"

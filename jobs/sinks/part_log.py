@@ -18,7 +18,7 @@ from pydantic import BaseModel, ConfigDict
 from penstock.jobs.sinks import manifests
 from penstock.jobs.sinks.open_parts import Chunk, OpenPart
 from penstock.jobs.sinks.parts import StagedPart
-from penstock.jobs.storage.checkpoint import RETAINED_BATCHES, Checkpoint
+from penstock.jobs.storage.checkpoint import Checkpoint
 
 
 class ComposedPart(BaseModel):
@@ -106,13 +106,13 @@ class PartLog:
         name = self._name(manifest.number)
         written = self.checkpoint.put_once(name, manifest.model_dump_json())
         newest = self._newest() if written else manifest.number
-        if newest >= manifest.number + RETAINED_BATCHES:
+        if newest >= manifest.number + self.checkpoint.retained:
             self.checkpoint.delete(name)
         if not written or newest > manifest.number:
             self._looked = False
             return False
         self._last, self._looked = manifest, True
-        self.checkpoint.delete_expired(self._name, manifest.number - RETAINED_BATCHES)
+        self.checkpoint.delete_expired(self._name, manifest.number - self.checkpoint.retained)
         return True
 
     def followed(self, manifest: Manifest | None) -> bool:

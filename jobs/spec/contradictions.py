@@ -7,13 +7,16 @@ import re
 from penstock.jobs.document import Document, dotted
 from penstock.jobs.errors import BadValue, Contradiction, MissingField
 from penstock.jobs.spec.app_module import is_sql
+from penstock.jobs.spec.checkpoint_settings import MOST_BATCHES, asked_batches
 from penstock.jobs.spec.connections import connection_names, named_connections
 from penstock.jobs.spec.job import StreamingJob
 from penstock.jobs.spec.sinks import ToFunction
 from penstock.jobs.spec.sources import FromSocket, KafkaSource
 from penstock.jobs.spec.topics import TopicSettings
 from penstock.sizing.errors import PenstockError
+from penstock.sizing.spark_settings import MIN_BATCHES_TO_RETAIN_KEY
 
+_RETAINED = MIN_BATCHES_TO_RETAIN_KEY
 # Settings that a field of `topics` sets.
 _FIELD_OF_CONFIG = {"retention.ms": "retention", "cleanup.policy": "cleanupPolicy"}
 
@@ -40,6 +43,7 @@ def contradictions(document: Document, job: StreamingJob) -> list[PenstockError]
         *_bounded_runs_of_nothing(document, job),
         *_bounded_without_an_end(document, job),
         *_timeout_below_the_trigger(document, job),
+        *_retention_without_micro_batches(document, job),
         *_clocks_that_never_run(document, job),
         *_connections_that_disagree(document, job),
         *_local_connections_of_nobody(document, job),
@@ -274,6 +278,24 @@ def _timeout_below_the_trigger(document: Document, job: StreamingJob) -> list[Pe
         return []
     fault = Contradiction(need=f"at least the trigger, {trigger / 1000:g} s", fix="raise it, or remove it for the default")
     return [document.locate(fault, ("spec", "progressTimeout"))]
+
+
+def _retention_without_micro_batches(document: Document, job: StreamingJob) -> list[PenstockError]:
+    """A time is a number of micro-batches by the trigger's interval."""
+    spec, at = job.spec, ("spec", "checkpoint", "retention")
+    if spec.checkpoint.retention is None:
+        return []
+    batches = asked_batches(spec)
+    if batches is None:
+        fault = Contradiction(need="a trigger with an interval", fix=f"remove it, or set {_RETAINED} in sparkConf")
+    elif _RETAINED in spec.spark_conf:
+        fault = Contradiction(need=f"no {_RETAINED} in sparkConf, which sets the same", fix="remove one of them")
+    elif batches > MOST_BATCHES:
+        need = f"at most {MOST_BATCHES:,} micro-batches; with the trigger these are {batches:,}"
+        fault = Contradiction(need=need, fix="a shorter retention, or a longer trigger")
+    else:
+        return []
+    return [document.locate(fault, at)]
 
 
 def _bounded_without_an_end(document: Document, job: StreamingJob) -> list[PenstockError]:

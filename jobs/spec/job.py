@@ -8,7 +8,7 @@ from pydantic import BeforeValidator, ConfigDict, Field, WithJsonSchema
 
 from penstock.jobs.spec.kinds import OneKind
 from penstock.jobs.spec.part import DurationMs, Name, Part, Topic
-from penstock.jobs.spec.resources import Driver, Executor, Load, State
+from penstock.jobs.spec.resources import Checkpointing, Driver, Executor, Load, State
 from penstock.jobs.spec.sinks import COLUMN_PATTERN, FileSink, KafkaSink, Sink, ToFiles, ToKafka
 from penstock.jobs.spec.sources import FilesSource, FromFiles, FromKafka, KafkaSource, Source, Table
 from penstock.jobs.spec.topics import TopicSettings
@@ -211,6 +211,7 @@ class JobSpec(Part):
     topics: dict[Topic, TopicSettings] = Field(default_factory=dict)
     quarantine: QuarantineLimit | None = None
     state: State = State()
+    checkpoint: Checkpointing = Checkpointing()
     parameters: dict[Annotated[str, Field(pattern=COLUMN_PATTERN)], str | int | float | bool] = Field(default_factory=dict)
     spark_conf: dict[str, str | int | float | bool] = Field(default_factory=dict)
     local: Local = Local()

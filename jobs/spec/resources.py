@@ -68,6 +68,16 @@ class State(Part):
     ttl: DurationMs | None = None
 
 
+class Checkpointing(Part):
+    """The checkpoint of a job.
+
+    Args:
+        retention: how far back the job can go with its state, in ms; None: 100 micro-batches.
+    """
+
+    retention: DurationMs | None = None
+
+
 class LoadedState(Part):
     """Size of the state of joins and aggregations.
 

@@ -17,8 +17,9 @@ from penstock.jobs.storage.objects import Objects
 from penstock.jobs.storage.offset_log import shuffle_partitions
 from penstock.jobs.watermark import END_MS, Watermarks
 
-# Spark keeps the logs of its last 100 micro-batches (spark.sql.streaming.minBatchesToRetain); ours outlive them.
-RETAINED_BATCHES = 200
+# Source: Spark 4.3.0, spark.sql.streaming.minBatchesToRetain: it keeps at least this many micro-batches; 100 by default. Ours outlive them.
+OUTLIVED_BATCHES = 100
+RETAINED_BATCHES = 100 + OUTLIVED_BATCHES
 # Folder of the checkpoints of a job's further queries.
 _QUERIES = "queries/"
 WHOLE = (
@@ -76,11 +77,13 @@ class Checkpoint(Objects):
     Args:
         uri: ``s3a://bucket/folder``.
         token: fencing token of the driver, 0 or greater; a greater one's records are never replaced.
+        retained: micro-batches after which a record or a sink's manifest expires.
     """
 
-    def __init__(self, uri: str, token: int = 0) -> None:
+    def __init__(self, uri: str, token: int = 0, retained: int = RETAINED_BATCHES) -> None:
         super().__init__(uri)
         self.token = token
+        self.retained = retained
 
     def of_query(self, name: str) -> Checkpoint:
         """The checkpoint of a query of the job: this one for the first, for a further one that below it. They have one lease and one token.
@@ -88,7 +91,7 @@ class Checkpoint(Objects):
         Args:
             name: of the query, among those of the job; empty for the first.
         """
-        return Checkpoint(f"{self.uri}/{_QUERIES}{name}", self.token) if name else self
+        return Checkpoint(f"{self.uri}/{_QUERIES}{name}", self.token, self.retained) if name else self
 
     def queries(self) -> list[str]:
         """Names of the further queries that have a checkpoint, sorted."""
@@ -181,7 +184,7 @@ class Checkpoint(Objects):
         while not self.put_once(name, text) and not self._replaced(name, text, record.token):
             pass
         # Of a driver that was frozen, too: none that came after it needs a record that is so much older.
-        self.delete_expired(_record_name, record.batch - RETAINED_BATCHES)
+        self.delete_expired(_record_name, record.batch - self.retained)
 
     def fence(self) -> None:
         """Leaves records with this driver's token where the next micro-batches' of all queries would be: a driver with a smaller one

@@ -18,7 +18,7 @@ from pydantic.alias_generators import to_camel
 
 from penstock.jobs.errors import CheckpointDamaged, CheckpointMissing, ConcurrentWriter
 from penstock.jobs.spec.job import UpgradeMode
-from penstock.jobs.storage.checkpoint import Checkpoint
+from penstock.jobs.storage.checkpoint import RETAINED_BATCHES, Checkpoint
 from penstock.jobs.storage.objects import Objects
 
 _FOLDER, _CHECKPOINTS = "generations/", "checkpoints/"
@@ -156,14 +156,15 @@ class JobFolder(Objects):
         uri: ``s3a://bucket/folder``.
     """
 
-    def checkpoint(self, number: int, token: int = 0) -> Checkpoint:
+    def checkpoint(self, number: int, token: int = 0, retained: int = RETAINED_BATCHES) -> Checkpoint:
         """A checkpoint of the job.
 
         Args:
             number: from 1.
             token: fencing token of the driver.
+            retained: micro-batches after which its records expire.
         """
-        return Checkpoint(f"{self.uri}/{_CHECKPOINTS}{number}", token)
+        return Checkpoint(f"{self.uri}/{_CHECKPOINTS}{number}", token, retained)
 
     def checkpoints(self) -> list[int]:
         """Numbers of the checkpoints that exist, ascending.

@@ -8,6 +8,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from penstock.sizing.kafka.demand import BROKER_QUOTA
 from penstock.sizing.python_workers import PythonUse
+from penstock.sizing.spark_settings import MIN_BATCHES_TO_RETAIN
 from penstock.sizing.state.stores import OperatorKind
 
 _Count = Annotated[int, Field(ge=1)]
@@ -52,6 +53,7 @@ class JobShape(BaseModel):
         python_uses: operators that run in Python workers.
         incremental: RocksDB's changelog checkpointing.
         rocksdb_bounded: whether RocksDB's memory is bounded.
+        batches_retained: micro-batches that the checkpoint keeps.
         kafka: the environment's Kafka.
     """
 
@@ -71,4 +73,5 @@ class JobShape(BaseModel):
     python_uses: tuple[PythonUse, ...] = ("keyed",)
     incremental: bool = True
     rocksdb_bounded: bool = True
+    batches_retained: _Count = MIN_BATCHES_TO_RETAIN
     kafka: KafkaChoice = KafkaChoice()

@@ -130,7 +130,7 @@ def _checkpoint(load: Load, job: JobShape, state: LoadState, limit: int | None) 
     """A bounded run is assumed to run once a day, in one batch."""
     trigger_s = float(SECONDS_PER_DAY) if job.trigger_s is None else job.trigger_s
     keys = min(load.state_keys, math.ceil(load.events_per_s * trigger_s), limit or load.state_keys)
-    settings = CheckpointSettings(backend=state.backend, incremental=job.incremental)
+    settings = CheckpointSettings(backend=state.backend, incremental=job.incremental, batches_retained=job.batches_retained)
     changed = keys * load.bytes_per_key
     return checkpoint_traffic(
         state.stores, trigger_s, settings, queries=job.queries, state_bytes=state.state_bytes, changed_bytes_per_batch=changed

@@ -13,7 +13,7 @@ from penstock.sizing.plan.read_limit import RECORD_BYTES, RECORDS_PER_SLOT_PER_S
 from penstock.sizing.plan.storage_explanation import explain_storage
 from penstock.sizing.planned import Plan, PlannedPod
 from penstock.sizing.spark_pods import DRIVER_OVERHEAD_MIB, SAFE_HEAP_MIB, has_own_overhead, planned_factor, spark_factor
-from penstock.sizing.spark_settings import PodSettings, SparkSettings
+from penstock.sizing.spark_settings import MIN_BATCHES_TO_RETAIN, MIN_BATCHES_TO_RETAIN_KEY, PodSettings, SparkSettings
 from penstock.sizing.targets import DriverTarget, ExecutorTarget, Targets
 
 Inputs = dict[str, int | float | str]
@@ -185,7 +185,8 @@ def _checkpoint(targets: Targets, draft: Plan) -> Iterator[Explanation]:
     yield _of(f"{at}.requestsPerDay", written.requests_per_day, rule, snapshotObjectsPerDay=written.snapshot_objects_per_day)
     yield _of(f"{at}.requestsPerMonth", written.requests_per_month, "30 days", requestsPerDay=written.requests_per_day)
     rule = "an estimate of the state and the changelogs of the retained batches; 0 if no load specifies the state"
-    yield _of(f"{at}.storageBytes", written.storage_bytes, rule)
+    retained = int(draft.spark_conf.get(MIN_BATCHES_TO_RETAIN_KEY, MIN_BATCHES_TO_RETAIN))
+    yield _of(f"{at}.storageBytes", written.storage_bytes, rule, retainedBatches=retained)
 
 
 def _read_limit(targets: Targets, draft: Plan) -> Iterator[Explanation]:

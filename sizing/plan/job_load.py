@@ -102,6 +102,7 @@ def load_of(targets: DecidedTargets, settings: SparkSettings, executor: PlannedP
         heap_mib=executor.heap_mib,
         overhead_mib=executor.overhead_mib,
         rocksdb_bounded=settings.rocksdb_bounded,
+        batches_retained=settings.batches_retained,
         kafka=_choice(kafka, cluster),
     )
     planned = plan_load(load, shape)

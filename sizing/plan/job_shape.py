@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from penstock.sizing.load.job_shape import JobShape, KafkaChoice
+from penstock.sizing.spark_settings import MIN_BATCHES_TO_RETAIN
 from penstock.sizing.targets import DecidedTargets
 
 
@@ -14,6 +15,7 @@ def shape_of(
     heap_mib: int | None = None,
     overhead_mib: int | None = None,
     rocksdb_bounded: bool = True,
+    batches_retained: int = MIN_BATCHES_TO_RETAIN,
     kafka: KafkaChoice | None = None,
 ) -> JobShape:
     """The fixed properties of a job when its load is planned.
@@ -25,6 +27,7 @@ def shape_of(
         heap_mib: heap of the planned executor; None if the load determines it.
         overhead_mib: likewise.
         rocksdb_bounded: value in sparkConf.
+        batches_retained: micro-batches that the checkpoint keeps.
         kafka: Kafka of the environment; None: no brokers are planned.
     """
     return JobShape(
@@ -38,6 +41,7 @@ def shape_of(
         overhead_mib=overhead_mib,
         backend=targets.state_backend,
         rocksdb_bounded=rocksdb_bounded,
+        batches_retained=batches_retained,
         queries=targets.queries,
         app_operators=targets.stateful_operators,
         python_uses=targets.python.uses,

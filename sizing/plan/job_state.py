@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from penstock.sizing.load.load_plan import LoadPlan
 from penstock.sizing.planned import StatePlan
+from penstock.sizing.spark_settings import SparkSettings
 from penstock.sizing.state.checkpoint import SECONDS_PER_DAY, CheckpointSettings, checkpoint_traffic
 from penstock.sizing.state.stores import Backend, join_format, state_stores, stores_per_partition
 from penstock.sizing.targets import Targets
@@ -12,11 +13,12 @@ from penstock.sizing.targets import Targets
 DEFAULT_BACKEND: Backend = "rocksdb"
 
 
-def planned_state(targets: Targets, shuffle_partitions: int, load: LoadPlan | None) -> StatePlan:
+def planned_state(targets: Targets, settings: SparkSettings, shuffle_partitions: int, load: LoadPlan | None) -> StatePlan:
     """State stores and checkpoint writes; with a load their bytes too.
 
     Args:
         targets: with the app's stateful operators.
+        settings: settings of the job.
         shuffle_partitions: ``spark.sql.shuffle.partitions``.
         load: the plan for the job's load; None: no load.
     """
@@ -34,5 +36,5 @@ def planned_state(targets: Targets, shuffle_partitions: int, load: LoadPlan | No
     stores = state_stores(shuffle_partitions, per_partition)
     # A bounded run is assumed to run once a day, in one batch.
     trigger_s = float(SECONDS_PER_DAY) if targets.trigger_s is None else targets.trigger_s
-    settings = CheckpointSettings(backend=backend, incremental=targets.state_incremental)
-    return StatePlan(backend=backend, stores=stores, checkpoint=checkpoint_traffic(stores, trigger_s, settings, queries=targets.queries))
+    written = CheckpointSettings(backend=backend, incremental=targets.state_incremental, batches_retained=settings.batches_retained)
+    return StatePlan(backend=backend, stores=stores, checkpoint=checkpoint_traffic(stores, trigger_s, written, queries=targets.queries))

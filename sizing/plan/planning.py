@@ -170,7 +170,7 @@ def _assemble(
     executor, parallelism = pods.executor, targets.parallelism.value
     slots = executor.slots or 1
     read = load.plan.topic_partitions if load else _read_partitions(targets)
-    state = planned_state(targets, settings.shuffle_partitions or parallelism, load.plan if load else None)
+    state = planned_state(targets, settings, settings.shuffle_partitions or parallelism, load.plan if load else None)
     limit = read_limit(targets, executor, load.throughput if load else None)
     storage = needed_storage(targets, executor, state, limit)
     return Plan(

@@ -11,6 +11,7 @@ from typing import Annotated, Literal
 from pydantic import BaseModel, ConfigDict, Field
 from pydantic.alias_generators import to_camel
 
+from penstock.sizing.spark_settings import MIN_BATCHES_TO_RETAIN
 from penstock.sizing.state.errors import CheckpointTooBusy
 from penstock.sizing.state.stores import Backend
 from penstock.sizing.violation import Violation, violated
@@ -23,8 +24,6 @@ LOGS_PER_BATCH = 2
 VERSIONS_PER_SNAPSHOT = 10
 # Assumed: the files that RocksDB uploads with a snapshot after compaction, in addition to its zip; depends on how the state changes.
 SST_FILES_PER_SNAPSHOT = 2
-# Source: Spark 4.1.1, spark.sql.streaming.minBatchesToRetain.
-BATCHES_RETAINED = 100
 # Ours: the size of RocksDB's files relative to the live rows, until compaction drops the old ones.
 ROCKSDB_SPACE_AMPLIFICATION = 2
 # Source: Amazon S3 User Guide, "Best practices design patterns": at least 3,500 PUT-class requests per second per prefix.
@@ -45,6 +44,7 @@ class CheckpointSettings(BaseModel):
         checksums: a checksum file for each state file, Spark's default since 4.1.
         manager: ``abortable`` (Penstock's, and the one of spark-hadoop-cloud that it extends), or ``rename``.
         sst_files_per_snapshot: files that RocksDB uploads with a snapshot.
+        batches_retained: micro-batches whose state is kept (``spark.sql.streaming.minBatchesToRetain``).
     """
 
     model_config = ConfigDict(frozen=True, strict=True, extra="forbid")
@@ -54,6 +54,7 @@ class CheckpointSettings(BaseModel):
     checksums: bool = True
     manager: Manager = "abortable"
     sst_files_per_snapshot: Annotated[int, Field(ge=0, le=1000)] = SST_FILES_PER_SNAPSHOT
+    batches_retained: Annotated[int, Field(ge=1)] = MIN_BATCHES_TO_RETAIN
 
 
 class CheckpointTraffic(BaseModel):
@@ -153,8 +154,8 @@ def _snapshots_apart(settings: CheckpointSettings) -> bool:
 
 
 def _storage_bytes(settings: CheckpointSettings, state_bytes: int, changed_bytes: int) -> int:
-    changes = BATCHES_RETAINED * min(changed_bytes, state_bytes) if _snapshots_apart(settings) else 0
+    changes = settings.batches_retained * min(changed_bytes, state_bytes) if _snapshots_apart(settings) else 0
     if settings.backend == "rocksdb":
         # Snapshots share the files that compaction has not rewritten.
         return ROCKSDB_SPACE_AMPLIFICATION * state_bytes + changes
-    return (BATCHES_RETAINED // VERSIONS_PER_SNAPSHOT + 1) * state_bytes + changes
+    return (settings.batches_retained // VERSIONS_PER_SNAPSHOT + 1) * state_bytes + changes

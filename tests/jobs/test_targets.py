@@ -87,6 +87,31 @@ def test_a_setting_that_contradicts_a_stage_is_rejected(tmp_path: Path) -> None:
     assert needs == ["stages.stateful: 3, which sets the same", "stages.source: 4, which sets the same for all sources"]
 
 
+@pytest.mark.parametrize(("retention", "batches"), [("1h", "360"), ("5m", "100"), ("1005s", "101")])
+def test_a_retention_is_a_number_of_micro_batches(tmp_path: Path, retention: str, batches: str) -> None:
+    """Those that the trigger of 10 s starts within it, and at least Spark's 100."""
+    conf = plan(targets_of(tmp_path, more=f"  checkpoint: {{retention: {retention}}}\n")).spark_conf
+    assert conf["spark.sql.streaming.minBatchesToRetain"] == batches
+
+
+def test_a_retention_and_the_setting_of_spark_exclude_each_other(tmp_path: Path) -> None:
+    more = "  checkpoint: {retention: 1h}\n  sparkConf: {spark.sql.streaming.minBatchesToRetain: 200}\n"
+    with pytest.raises(PenstockError) as raised:
+        targets_of(tmp_path, more=more)
+    assert (raised.value.code, raised.value.path) == ("SPEC-008", "spec.checkpoint.retention")
+
+
+def test_a_longer_retention_is_stored_and_paid_for(tmp_path: Path) -> None:
+    load_ = "  load: {eventsPerSecond: 100, eventBytes: 500, eventsPerSlot: 1000, state: {keys: 100000, bytesPerKey: 200}}\n"
+    spec = SPEC.replace("  parallelism: 7\n", load_)
+
+    def stored(more: str) -> int:
+        return plan(targets_of(tmp_path, more=more, spec=spec)).state.checkpoint.storage_bytes
+
+    # A micro-batch of 10 s changes at most 1,000 keys; the longer retention keeps the changes of 720 instead of 100.
+    assert stored("  checkpoint: {retention: 2h}\n") - stored("") == (720 - 100) * 1_000 * 200
+
+
 def test_operators_that_the_app_names_are_kept(tmp_path: Path) -> None:
     operators = targets_of(tmp_path, 'OPERATORS = ("read", "write")\n').operators
     assert (operators.count, operators.names) == (2, ("read", "write"))

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from penstock.jobs.sinks import part_log
 from tests.jobs.spark.test_zombie_files import CASES, hold_it_harms_nothing
 
 if TYPE_CHECKING:
@@ -16,7 +15,6 @@ if TYPE_CHECKING:
 
 @pytest.mark.parametrize(("format", "step"), CASES)
 def test_a_driver_suspended_before_any_request_harms_nothing_when_it_wakes_after_another_has_gone_on(
-    s3: S3Client, monkeypatch: pytest.MonkeyPatch, step: str, format: str
+    s3: S3Client, step: str, format: str
 ) -> None:
-    monkeypatch.setattr(part_log, "RETAINED_BATCHES", 2)
     hold_it_harms_nothing(s3, step, format, itertools.count(1))

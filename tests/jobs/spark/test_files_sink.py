@@ -19,7 +19,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from penstock.jobs.errors import BadDeclaration, ReplayDiffers, StagedPartGone
-from penstock.jobs.sinks import files, part_formats, part_log
+from penstock.jobs.sinks import files, part_formats
 from penstock.jobs.sinks.files import Files
 from penstock.jobs.sinks.part_log import Manifest, PartLog
 from penstock.jobs.sinks.parts import PART_BYTES, TOKEN
@@ -337,10 +337,11 @@ def test_a_slow_writer_may_still_decide_after_another_has_staged_its_rows(sink: 
     assert sink.uploads() == []
 
 
-def test_manifests_are_kept_as_long_as_a_replay_may_need_them(sink: Sink, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(part_log, "RETAINED_BATCHES", 2)
+def test_manifests_are_kept_as_long_as_a_replay_may_need_them(sink: Sink) -> None:
     for batch in range(3):
-        sink.files().publish(sink.rows(1, first=batch), Batch(batch, 1, 0))
+        files = sink.files()
+        files.checkpoint.retained = 2
+        files.publish(sink.rows(1, first=batch), Batch(batch, 1, 0))
     assert sorted(sink.manifests()) == ["0000000001.json", "0000000002.json"]
 
 

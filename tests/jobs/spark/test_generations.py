@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from penstock.jobs.driver import generations
 from penstock.jobs.errors import AppFailed, CheckpointDamaged, CheckpointMissing, LeaseLost
 from penstock.jobs.storage.checkpoint import BatchRecord, Checkpoint
 from penstock.jobs.storage.generation import Generation, JobFolder
@@ -92,6 +93,20 @@ def test_a_changed_job_goes_on_with_its_state_or_begins_without_as_its_upgrade_m
     job.edit(_set(upgradeMode="last-state", trigger="1ms"))
     _run(job)
     assert (_current(job).number, _current(job).checkpoint) == (4, 3)
+
+
+def test_records_of_micro_batches_outlive_those_that_the_spec_retains(surroundings: Surroundings, monkeypatch: pytest.MonkeyPatch) -> None:
+    """They expire 98 micro-batches earlier here: otherwise the test would take hundreds of them."""
+    monkeypatch.setattr(generations, "OUTLIVED_BATCHES", 2 - 100)
+    job = surroundings.job(COUNTS, sources={"a": 1})
+    job.edit(_set(trigger="100ms", checkpoint={"retention": "10200ms"}))
+    for read in range(1, 7):
+        job.feed("a", _row(f"30:0{read}"))
+        _run(job, read)
+    checkpoint = _folder(job).checkpoint(1)
+    last = checkpoint.last_record().batch
+    # 102 micro-batches are retained, and records 98 fewer.
+    assert last > 4 and sorted(checkpoint.names("batches/")) == sorted(f"{batch}.json" for batch in range(last - 3, last + 1))
 
 
 def test_a_driver_that_does_not_start_its_queries_leaves_no_generation(surroundings: Surroundings) -> None:

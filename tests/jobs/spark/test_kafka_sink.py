@@ -258,10 +258,10 @@ def test_marks_of_another_copy_of_the_checkpoint_stop_the_job(target: Target) ->
     assert target.names() == sorted(NAMES)
 
 
-def test_a_driver_suspended_until_its_manifest_has_expired_writes_nothing(target: Target, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_driver_suspended_until_its_manifest_has_expired_writes_nothing(target: Target) -> None:
     """It wakes with more tasks than its successor had: the additional ones have no marks."""
-    monkeypatch.setattr(exactly_once_topics, "RETAINED_BATCHES", 2)
     suspended, successor = target.sink(), target.sink()
+    suspended.checkpoint.retained = successor.checkpoint.retained = 2
     successor.partitions = 1
     for number in range(4):
         target.write(successor, number, *NAMES)

@@ -17,12 +17,12 @@ import pyarrow.parquet as pq
 import pytest
 
 from penstock.jobs.errors import StagedPartGone
-from penstock.jobs.sinks import part_log, parts
+from penstock.jobs.sinks import parts
 from penstock.jobs.sinks.files import Files, _Staged
 from penstock.jobs.sinks.part_log import Manifest
 from penstock.jobs.sinks.sink import FOREVER_MS, Batch
 from penstock.jobs.spec import FileSink
-from penstock.jobs.storage.checkpoint import Checkpoint
+from penstock.jobs.storage.checkpoint import RETAINED_BATCHES, Checkpoint
 from penstock.jobs.storage.s3 import client
 from tests.jobs.spark.running import CHECKPOINTS, OUTPUT
 
@@ -92,6 +92,7 @@ class Place:
 
     s3: S3Client
     format: str
+    retained: int = RETAINED_BATCHES
     path: str = field(default_factory=lambda: f"zombie-{uuid.uuid4().hex[:8]}")
     now: list[int] = field(default_factory=lambda: [0])
     seen: Counter[int] = field(default_factory=Counter)
@@ -99,7 +100,7 @@ class Place:
     def driver(self, interval: str) -> InProcess:
         """A writer of a driver of its own."""
         sink = FileSink.model_validate({"path": self.path, "bucketBy": "none", "format": self.format, "roll": {"interval": interval}})
-        checkpoint = Checkpoint(f"s3a://{CHECKPOINTS}/{self.path}/1")
+        checkpoint = Checkpoint(f"s3a://{CHECKPOINTS}/{self.path}/1", retained=self.retained)
         return InProcess("out", sink, OUTPUT, IDENTITY, checkpoint, clock=lambda: self.now[0])
 
     def write(self, files: Files, batch: int) -> None:
@@ -177,13 +178,15 @@ class Driver:
             self.ended.set()
 
 
-def _scenario(s3: S3Client, step: str, at: int, live_at: int, format: str = "json") -> tuple[bool, list[str]]:
+def _scenario(
+    s3: S3Client, step: str, at: int, live_at: int, format: str = "json", retained: int = RETAINED_BATCHES
+) -> tuple[bool, list[str]]:
     """The first driver is suspended before a request, wakes after the second one has gone on, or while that one is suspended itself.
 
     Returns:
         Whether the first driver has as many requests; what is wrong with the output.
     """
-    place = Place(s3, format)
+    place = Place(s3, format, retained)
     interval, do = STEPS[step]
     first = place.driver(interval)
     place.write(first, 0)
@@ -245,7 +248,7 @@ def hold_it_harms_nothing(s3: S3Client, step: str, format: str, requests: Iterab
     faults: list[str] = []
     last = 0
     for last in requests:
-        reached, more = _scenario(s3, step, last, 0, format)
+        reached, more = _scenario(s3, step, last, 0, format, retained=2)
         faults.extend(more)
         if not reached:
             break
@@ -255,10 +258,9 @@ def hold_it_harms_nothing(s3: S3Client, step: str, format: str, requests: Iterab
 
 @pytest.mark.parametrize(("format", "step"), CASES)
 def test_a_driver_suspended_before_a_request_harms_nothing_when_it_wakes_after_another_has_gone_on(
-    s3: S3Client, monkeypatch: pytest.MonkeyPatch, step: str, format: str
+    s3: S3Client, step: str, format: str
 ) -> None:
     """Every third request; all of them in the tier chaos."""
-    monkeypatch.setattr(part_log, "RETAINED_BATCHES", 2)
     hold_it_harms_nothing(s3, step, format, itertools.count(1, 3))
 
 

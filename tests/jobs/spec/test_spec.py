@@ -100,6 +100,7 @@ def test_a_wrong_memory_is_an_error_with_its_line(tmp_path: Path, bad: str) -> N
         ("outOfOrderness: 10s", "outOfOrderness: 10", ("SPEC-007", 11, "spec.sources.a.time.outOfOrderness")),
         ("parallelism: 7", "parallelism: 7\n  bounded: true", ("SPEC-008", 7, "spec.bounded")),
         ("parallelism: 7", "parallelism: 7\n  progressTimeout: 9s", ("SPEC-008", 7, "spec.progressTimeout")),
+        ("parallelism: 7", "parallelism: 7\n  trigger: 1s\n  checkpoint: {retention: 28h}", ("SPEC-008", 8, "spec.checkpoint.retention")),
         ("parallelism: 7", 'parallelism: 7\n  bounded: "true"', ("SPEC-006", 7, "spec.bounded")),
         ("penstock/v1", "penstock/v2", ("SPEC-006", 1, "apiVersion")),
         ("memoryOverhead: 4g", "memoryOverhead: [4g]", ("SPEC-006", 16, "spec.sparkConf.spark.executor.memoryOverhead")),
@@ -107,6 +108,12 @@ def test_a_wrong_memory_is_an_error_with_its_line(tmp_path: Path, bad: str) -> N
 )
 def test_a_fault_has_its_code_its_line_and_its_path(tmp_path: Path, old: str, new: str, fault: tuple[str, int, str]) -> None:
     assert faults(tmp_path, changed(old, new)) == [fault]
+
+
+def test_a_retention_needs_an_interval(tmp_path: Path) -> None:
+    spec = changed("parallelism: 7", "parallelism: 7\n  trigger: availableNow\n  checkpoint: {retention: 1h}")
+    spec = spec.replace("topic: clicks,", "topic: clicks, startingOffsets: earliest,")
+    assert faults(tmp_path, spec) == [("SPEC-008", 8, "spec.checkpoint.retention")]
 
 
 def test_a_bounded_run_reads_what_has_an_end(tmp_path: Path) -> None:
