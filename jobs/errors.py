@@ -406,6 +406,13 @@ class DiskFull(RunFailed):
     title = "no space left on a disk"
 
 
+class JobStopped(RunFailed):
+    """The job has failed in a way that comes again, or too often: it is not started again as it is. Nothing is lost."""
+
+    code = "JOB-092"
+    title = "job stopped after failures"
+
+
 class CheckpointMissing(RunFailed):
     """The job has run, and its checkpoint is gone. An empty one in its place would lose the state and begin anew without saying so."""
 

@@ -83,7 +83,7 @@ class Generations:
         Raises:
             PenstockError: JOB-008, JOB-009, JOB-081, JOB-082, JOB-086, and those of an app that is not found.
         """
-        decided = self._decided = self._folder.continuation(self._fingerprint, self._spec.job.spec.upgrade_mode)
+        decided = self._decided = self._folder.continuation(self.fingerprint, self._spec.job.spec.upgrade_mode)
         checkpoint = self._folder.checkpoint(decided.checkpoint, lease.token, self._retained)
         before = self._folder.checkpoint(decided.before.checkpoint, lease.token) if decided.before else checkpoint
         if decided.anew:
@@ -114,7 +114,7 @@ class Generations:
                 parent=Parent(generation=decided.before.number, batches=self._before) if decided.before else None,
                 mode=self._spec.job.spec.upgrade_mode,
                 began=datetime.now(UTC),
-                fingerprint=self._fingerprint,
+                fingerprint=self.fingerprint,
                 versions=Versions(penstock=_penstock(), spark=spark),
                 starts=_starts(plans),
                 queries={plan.share.query: QueryRecord.of(plan.share.sources, plan.operators) for plan in plans},
@@ -129,7 +129,12 @@ class Generations:
         return retained_batches(conf) + OUTLIVED_BATCHES
 
     @cached_property
-    def _fingerprint(self) -> Fingerprint:
+    def fingerprint(self) -> Fingerprint:
+        """What this driver runs.
+
+        Raises:
+            PenstockError: those of an app that is not found.
+        """
         return fingerprint(self._spec, self._configuration)
 
     def _first_token(self, earlier: StoredLease | None) -> int:
@@ -143,7 +148,7 @@ class Generations:
     def _described(self, decided: Continuation) -> dict[str, object]:
         if not decided.begins or decided.before is None:
             return {}
-        return {"after": decided.before.number, "changed": self._fingerprint.differences(decided.before.fingerprint)}
+        return {"after": decided.before.number, "changed": self.fingerprint.differences(decided.before.fingerprint)}
 
 
 def _left(checkpoint: Checkpoint) -> dict[str, int]:

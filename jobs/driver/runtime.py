@@ -46,6 +46,8 @@ from penstock.jobs.driver.old_executors import delete_old_executors
 from penstock.jobs.driver.planning import QueryPlan, planned
 from penstock.jobs.driver.pod import forget_ready, pod_conf, this_driver
 from penstock.jobs.driver.queries import Queries
+from penstock.jobs.driver.restarts import Restarts
+from penstock.jobs.driver.watch import within
 from penstock.jobs.errors import NoProgress, SocketHasNoPast
 from penstock.jobs.kafka.brokers import Brokers
 from penstock.jobs.kafka.offset_commits import OffsetCommits
@@ -55,6 +57,9 @@ from penstock.jobs.spec import connection_addresses as connections
 from penstock.jobs.spec.checkpoint_settings import retention_conf
 from penstock.jobs.spec.stage_settings import stages_conf
 from penstock.jobs.storage.lease import Lease
+
+# A bucket that hangs as the query does must not keep the process.
+_RECORD_S = 20.0
 
 
 def main(arguments: list[str]) -> int:
@@ -110,10 +115,11 @@ class Driver:
     def __init__(self, configuration: RuntimeConfiguration, stop: threading.Event, emit: Emit, hung: Callable[[NoProgress], None]) -> None:
         self._configuration = configuration
         self._stop = stop
-        self._emit = emit
-        self._hung = hung
+        self._abort = hung
         self._spec: SpecFile = load(Path(configuration.spec))
-        self._generations = Generations(configuration, self._spec, emit)
+        self._restarts = Restarts(configuration.job_folder, self._spec.job.spec.restart)
+        self._emit = self._restarts.counting(emit)
+        self._generations = Generations(configuration, self._spec, self._emit)
         self._checkpoint = self._generations.first
         # Set when a query has ended, or the queries are to end.
         self._ended = threading.Event()
@@ -123,7 +129,8 @@ class Driver:
         """Starts Spark and runs the job until it is stopped.
 
         Raises:
-            PenstockError: JOB-001 to JOB-009, JOB-020 to JOB-023, JOB-050 to JOB-063, JOB-070, JOB-080 to JOB-085.
+            PenstockError: JOB-001 to JOB-009, JOB-020 to JOB-023, JOB-050 to JOB-063, JOB-070, JOB-080 to JOB-086,
+                JOB-092.
                 A query that hangs ends the driver by `hung`.
         """
         forget_ready()
@@ -181,17 +188,27 @@ class Driver:
 
         The lease is released after a failure too: the query has ended by then, and the next driver need not wait.
         """
-        lease = self._generations.lease(this_driver(), self._stop)
+        holder = this_driver()
+        lease = self._generations.lease(holder, self._stop)
         if lease is None:
             yield None
             return
         try:
+            self._restarts.begin(lease.token, holder, self._generations.fingerprint)
             self._checkpoint = self._generations.decide(lease)
             if self._spec.job.spec.bounded:
                 self._bounded = BoundedRun(self._spec.job.spec, self._checkpoint, self._configuration.output_bucket)
             yield lease
+            self._restarts.ended(None)
+        except Exception as error:
+            self._restarts.ended(error)
+            raise
         finally:
             lease.release()
+
+    def _hung(self, fault: NoProgress) -> None:
+        within(_RECORD_S, lambda: self._restarts.ended(fault))
+        self._abort(fault)
 
     @cached_property
     def _connections(self) -> Mapping[str, str]:

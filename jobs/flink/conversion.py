@@ -19,6 +19,7 @@ from penstock.jobs.flink.deployment import CONFIGURATION, SPEC, DeploymentFile, 
 from penstock.jobs.flink.leftovers import leftovers
 from penstock.jobs.flink.pods import FlinkPod, FlinkPods
 from penstock.jobs.flink.reading import Reading
+from penstock.jobs.flink.restart import restart
 from penstock.jobs.flink.spec_text import LEFTOVER, Note, cores_text, duration_text, spec_text
 from penstock.jobs.spec import StreamingJob
 from penstock.sizing.flink.errors import BadFlinkSetting
@@ -123,6 +124,7 @@ class _Maker:
         job_pod = pods.job_manager()
         interval_ms = self._interval_ms()
         timeout = self._timeout(min(interval_ms or DEFAULT_TRIGGER_MS, DEFAULT_TRIGGER_MS))
+        limit = restart(self._doc)
         backend, state = self._state()
         most = self._max_parallelism(parallelism)
         self._doc.raise_faults()
@@ -145,9 +147,8 @@ class _Maker:
             checkpoint_interval_ms=interval_ms,
             max_parallelism=most,
         )
-        return _Made(
-            self._document(flink, task_pod, job_pod, {**timeout, "state": state}), flink, tuple(self._doc.notes), self._doc.origins()
-        )
+        document = self._document(flink, task_pod, job_pod, {**timeout, **limit, "state": state})
+        return _Made(document, flink, tuple(self._doc.notes), self._doc.origins())
 
     def _document(
         self, flink: FlinkJob, task_pod: FlinkPod[TaskManagerMemory], job_pod: FlinkPod[JobManagerMemory], rest: dict[str, Any]

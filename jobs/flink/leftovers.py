@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from penstock.jobs.document import Path_, shown
+from penstock.jobs.flink import restart
 from penstock.jobs.flink.deployment import SPEC, DeploymentFile, known_fields, mapping_at, understood_places
 from penstock.sizing.flink.memory import MEMORY_KEYS
 
@@ -29,6 +30,8 @@ READ_KEYS = {
     "execution.checkpointing.incremental",
     "execution.checkpointing.interval",
     "execution.checkpointing.timeout",
+    restart.MOST,
+    restart.INTERVAL,
 }
 
 _POD_TEMPLATE = (
@@ -79,7 +82,7 @@ _KEYS = {
     "execution.checkpointing.mode": "exactly-once or at-least-once is set per sink: see each sink's guarantee",
     "execution.checkpointing.": "Spark commits each micro-batch; there are no barriers or minimum pauses to configure",
     "execution.": "Flink's execution; a micro-batch engine has only the trigger",
-    "restart-strategy": "Kubernetes restarts the driver, which resumes from its last commit",
+    "restart-strategy": "Kubernetes restarts the driver, which resumes from its last commit; spec.restart limits failures within a time",
     "job.autoscaler.": "open-source Structured Streaming does not autoscale: the parallelism is fixed; size it for the peak",
     "jobmanager.scheduler": "the number of executors is fixed",
     "scheduler-mode": "the number of executors is fixed",

@@ -12,7 +12,7 @@ from pydantic import BaseModel, ConfigDict
 # The field of notes that the spec has no field for.
 LEFTOVER = "leftover"
 
-_FIELDS = ("app", "parallelism", "upgradeMode", "executor", "driver", "trigger", "progressTimeout", "state")
+_FIELDS = ("app", "parallelism", "upgradeMode", "executor", "driver", "trigger", "progressTimeout", "restart", "state")
 _WIDTH = 120
 # Texts that YAML 1.1 resolves to a boolean, null or a number; the texts of a spec are names and quantities.
 _NOT_TEXT = r"y|n|yes|no|on|off|true|false|null|[-+.0-9][0-9._xobe+-]*"

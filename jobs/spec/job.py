@@ -8,7 +8,7 @@ from pydantic import BeforeValidator, ConfigDict, Field, WithJsonSchema
 
 from penstock.jobs.spec.kinds import OneKind
 from penstock.jobs.spec.part import DurationMs, Name, Part, Topic
-from penstock.jobs.spec.resources import Checkpointing, Driver, Executor, Load, State
+from penstock.jobs.spec.resources import Checkpointing, Driver, Executor, Load, Restart, State
 from penstock.jobs.spec.sinks import COLUMN_PATTERN, FileSink, KafkaSink, Sink, ToFiles, ToKafka
 from penstock.jobs.spec.sources import FilesSource, FromFiles, FromKafka, KafkaSource, Source, Table
 from penstock.jobs.spec.topics import TopicSettings
@@ -202,6 +202,7 @@ class JobSpec(Part):
     driver: Driver = Driver()
     trigger: Trigger = 10_000
     progress_timeout: DurationMs | None = None
+    restart: Restart = Restart()
     bounded: bool = False
     when_idle: Literal["stand", "clock"] = "stand"
     sources: dict[Name, Source] = Field(default_factory=dict)

@@ -68,6 +68,18 @@ class State(Part):
     ttl: DurationMs | None = None
 
 
+class Restart(Part):
+    """When a driver that fails is not started again. Failures of the infrastructure do not count.
+
+    Args:
+        failures: that are allowed within the time; one more stops the job.
+        within: the time, in ms.
+    """
+
+    failures: Annotated[int, Field(ge=0, le=50)] = 10
+    within: DurationMs = 3_600_000
+
+
 class Checkpointing(Part):
     """The checkpoint of a job.
 

@@ -271,6 +271,25 @@ def test_the_timeout_of_checkpoints_limits_a_micro_batch_and_is_at_least_the_tri
 
 
 @pytest.mark.parametrize(
+    ("given", "limit"),
+    [
+        ("restart-strategy.type: failure-rate", {"failures": 1, "within": "1m"}),
+        ("restart-strategy: failurerate\n    restart-strategy.failure-rate.max-failures-per-interval: 5", {"failures": 5, "within": "1m"}),
+        (
+            "restart-strategy.type: failure-rate\n    restart-strategy.failure-rate.max-failures-per-interval: 60\n"
+            "    restart-strategy.failure-rate.failure-rate-interval: 2 h",
+            {"failures": 50, "within": "2h"},
+        ),
+        ("restart-strategy.type: fixed-delay", None),
+    ],
+)
+def test_a_failure_rate_limits_restarts(given: str, limit: dict[str, object] | None) -> None:
+    made = converted(PLAIN.replace("  flinkConfiguration:\n", f"  flinkConfiguration:\n    {given}\n"))
+    assert spec_of(made).get("restart") == limit
+    assert any("failure rate" in note.text for note in made.notes) == (limit is not None)
+
+
+@pytest.mark.parametrize(
     ("entry_class", "args", "expected"),
     [
         ("com.example.UserCreditJob", [], "user_credit_job"),
