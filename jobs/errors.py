@@ -413,6 +413,13 @@ class JobStopped(RunFailed):
     title = "job stopped after failures"
 
 
+class RewindImpossible(RunFailed):
+    """The topics no longer have all records since the time that the job is to be rewound to, or the time is yet to come."""
+
+    code = "JOB-093"
+    title = "cannot rewind to this time"
+
+
 class CheckpointMissing(RunFailed):
     """The job has run, and its checkpoint is gone. An empty one in its place would lose the state and begin anew without saying so."""
 

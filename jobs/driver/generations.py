@@ -42,8 +42,6 @@ class Generations:
         self._emit = emit
         self._folder = JobFolder(configuration.job_folder)
         self._decided: Continuation | None = None
-        # Query -> its last committed micro-batch when this generation was decided.
-        self._before: dict[str, int] = {}
 
     @property
     def first(self) -> Checkpoint:
@@ -75,7 +73,7 @@ class Generations:
             raise
 
     def decide(self, lease: Lease) -> Checkpoint:
-        """Decides which checkpoint the driver goes on with.
+        """Decides which checkpoint the driver goes on with. Nothing is written.
 
         Args:
             lease: that it holds.
@@ -83,22 +81,30 @@ class Generations:
         Raises:
             PenstockError: JOB-008, JOB-009, JOB-081, JOB-082, JOB-086, and those of an app that is not found.
         """
-        decided = self._decided = self._folder.continuation(self.fingerprint, self._spec.job.spec.upgrade_mode)
+        spec = self._spec.job.spec
+        decided = self._decided = self._folder.continuation(self.fingerprint, spec.upgrade_mode, spec.rewind_to)
         checkpoint = self._folder.checkpoint(decided.checkpoint, lease.token, self._retained)
-        before = self._folder.checkpoint(decided.before.checkpoint, lease.token) if decided.before else checkpoint
-        if decided.anew:
-            self._before = _left(before)
-        elif decided.begins:
-            self._before = _last_batches(before)
         self._emit("generation", {"number": decided.number, "checkpoint": checkpoint.uri, **self._described(decided)})
         return checkpoint
 
-    def begin(self, plans: Sequence[QueryPlan], spark: str) -> None:
-        """Records the generation, unless it has begun already.
+    @property
+    def rewinds_to(self) -> int | None:
+        """The time from which a generation that begins reads its topics, in epoch milliseconds; None for none that begins so."""
+        return self._decided.rewinds_to if self._decided is not None and self._decided.begins else None
+
+    @property
+    def starts(self) -> Mapping[str, Mapping[str, Mapping[int, int]]]:
+        """Source -> topic -> partition -> start offset of a generation that has begun, as it was decided then."""
+        decided = self._decided
+        return {} if decided is None or decided.begins or decided.before is None else decided.before.starts
+
+    def begin(self, plans: Sequence[QueryPlan], spark: str, token: int) -> None:
+        """Records the generation, unless it has begun already, and leaves the checkpoint of the one before it.
 
         Args:
             plans: of its queries.
             spark: Spark's version.
+            token: of the lease that this driver holds.
 
         Raises:
             PenstockError: JOB-009, JOB-082, JOB-083.
@@ -107,20 +113,26 @@ class Generations:
         assert decided is not None, "decide() comes first"
         if not decided.begins:
             return
-        self._folder.begin(
-            Generation(
-                number=decided.number,
-                checkpoint=decided.checkpoint,
-                parent=Parent(generation=decided.before.number, batches=self._before) if decided.before else None,
-                mode=self._spec.job.spec.upgrade_mode,
-                began=datetime.now(UTC),
-                fingerprint=self.fingerprint,
-                versions=Versions(penstock=_penstock(), spark=spark),
-                starts=_starts(plans),
-                queries={plan.share.query: QueryRecord.of(plan.share.sources, plan.operators) for plan in plans},
-            )
+        generation = Generation(
+            number=decided.number,
+            checkpoint=decided.checkpoint,
+            parent=self._parent(decided, token),
+            mode=self._spec.job.spec.upgrade_mode,
+            began=datetime.now(UTC),
+            rewound_to=self._spec.job.spec.rewind_to,
+            fingerprint=self.fingerprint,
+            versions=Versions(penstock=_penstock(), spark=spark),
+            starts=_starts(plans),
+            queries={plan.share.query: QueryRecord.of(plan.share.sources, plan.operators) for plan in plans},
         )
-        self._decided = Continuation(decided.number, decided.checkpoint, decided.before, begins=False)
+        self._folder.begin(generation)
+        self._decided = Continuation(decided.number, decided.checkpoint, generation, begins=False)
+
+    def _parent(self, decided: Continuation, token: int) -> Parent | None:
+        if decided.before is None:
+            return None
+        before = self._folder.checkpoint(decided.before.checkpoint, token)
+        return Parent(generation=decided.before.number, batches=_left(before) if decided.anew else _last_batches(before))
 
     @property
     def _retained(self) -> int:

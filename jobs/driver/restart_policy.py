@@ -23,6 +23,7 @@ _NEVER: tuple[type[PenstockError], ...] = (
     errors.NotRepeatable,
     errors.OperatorsDiffer,
     errors.QuarantineLimitReached,
+    errors.RewindImpossible,
     errors.SocketHasNoPast,
     errors.StateNotRepeatable,
 )

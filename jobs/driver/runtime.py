@@ -1,10 +1,11 @@
 """The driver program: ``python -m penstock.jobs.driver.runtime CONFIGURATION.json [--events FILE]``.
 
 Runs one job until it is stopped (SIGTERM or SIGINT, at a micro-batch boundary) or fails. Events go to standard output, or to a file or
-pipe, one JSON object per line with an ``event``: ``starting``, ``waiting``, ``generation``, ``reading``, ``batch``, ``committed``,
-``idle``, ``finished``, ``stopped``, ``failed``. ``waiting`` is sent if another driver holds the job's lease, with its ``holder``, ``since``
-when and ``until`` when. ``generation`` has the ``number`` of the job's generation and its ``checkpoint``; one that begins has ``after``,
-the number of the generation before, and what is ``changed``. ``reading`` has ``parallelism`` if the state in the query's checkpoint has
+pipe, one JSON object per line with an ``event``: ``starting``, ``waiting``, ``generation``, ``rewinding``, ``reading``, ``batch``,
+``committed``, ``idle``, ``finished``, ``stopped``, ``failed``. ``waiting`` is sent if another driver holds the job's lease, with its
+``holder``, ``since`` when and ``until`` when. ``generation`` has the ``number`` of the job's generation and its ``checkpoint``; one that
+begins has ``after``, the number of the generation before, and what is ``changed``. ``rewinding`` has the time ``to`` which the job is
+rewound, and how many ``records`` of its topics it reads again. ``reading`` has ``parallelism`` if the state in the query's checkpoint has
 another one than the spec: ``asked`` and ``checkpoint``, the shuffle partitions of both; the job runs on with those of the checkpoint.
 ``committed`` and ``idle`` have ``lagRecords``, how far the job is behind, for alarms; ``committed`` has ``phasesMs``, Spark's phases of the
 micro-batch. With ``reportOpenWindows``, and if time closes all groups of the query's aggregations, it has ``openWindows``, how many of
@@ -47,6 +48,7 @@ from penstock.jobs.driver.planning import QueryPlan, planned
 from penstock.jobs.driver.pod import forget_ready, pod_conf, this_driver
 from penstock.jobs.driver.queries import Queries
 from penstock.jobs.driver.restarts import Restarts
+from penstock.jobs.driver.start_offsets import StartOffsets
 from penstock.jobs.driver.watch import within
 from penstock.jobs.errors import NoProgress, SocketHasNoPast
 from penstock.jobs.kafka.brokers import Brokers
@@ -124,13 +126,14 @@ class Driver:
         # Set when a query has ended, or the queries are to end.
         self._ended = threading.Event()
         self._bounded: BoundedRun | None = None
+        self._offsets: StartOffsets
 
     def run(self) -> None:
         """Starts Spark and runs the job until it is stopped.
 
         Raises:
             PenstockError: JOB-001 to JOB-009, JOB-020 to JOB-023, JOB-050 to JOB-063, JOB-070, JOB-080 to JOB-086,
-                JOB-092.
+                JOB-092, JOB-093.
                 A query that hangs ends the driver by `hung`.
         """
         forget_ready()
@@ -141,7 +144,7 @@ class Driver:
             if lease is None:
                 return
             # The brokers first: unreachable brokers are reported before Spark's start has cost ten seconds.
-            self._offsets(begun=self._by_group and self._begun)
+            self._offsets.find(begun=self._offsets.by_group and self._begun)
             delete_old_executors(self._spec.job.metadata.name)
             session = self._session()
             try:
@@ -198,6 +201,7 @@ class Driver:
             self._checkpoint = self._generations.decide(lease)
             if self._spec.job.spec.bounded:
                 self._bounded = BoundedRun(self._spec.job.spec, self._checkpoint, self._configuration.output_bucket)
+            self._offsets = StartOffsets(self._spec.job.spec, self._brokers, self._generations, self._bounded, self._emit)
             yield lease
             self._restarts.ended(None)
         except Exception as error:
@@ -232,32 +236,6 @@ class Driver:
         session.sparkContext.setLogLevel("WARN")
         return session
 
-    def _offsets(self, *, begun: bool = False) -> Mapping[str, Offsets]:
-        """Source -> topic -> partition -> start offset of a query without a checkpoint.
-
-        Args:
-            begun: whether all queries have a checkpoint, which takes precedence over offsets committed to the consumer group.
-        """
-        sources = self._spec.job.spec.kafka_sources
-        if not sources:
-            return self._within_the_ends({}, {})
-        brokers = self._brokers()
-        try:
-            starts = brokers.starts(sources, begun=begun)
-            return self._within_the_ends(starts, brokers.ends(sources)) if self._bounded else starts
-        finally:
-            brokers.close()
-
-    def _within_the_ends(self, starts: Mapping[str, Offsets], latest: Mapping[str, Offsets]) -> Mapping[str, Offsets]:
-        if self._bounded is None:
-            return starts
-        self._bounded.begin(latest)
-        return self._bounded.within(starts)
-
-    @property
-    def _by_group(self) -> bool:
-        return any(source.starting_offsets.startswith("committed") for source in self._spec.job.spec.kafka_sources.values())
-
     @property
     def _begun(self) -> bool:
         """Whether a query of the job has committed a micro-batch."""
@@ -281,7 +259,7 @@ class Driver:
             Whether they must be planned and started again, see `Queries.run`.
         """
         plans = self._planned(context)
-        self._generations.begin(plans, context.session.version)
+        self._generations.begin(plans, context.session.version, context.lease.token)
         ended = self._ended = threading.Event()
         if self._stop.is_set() or context.lease.over.is_set():
             ended.set()
@@ -293,11 +271,11 @@ class Driver:
                 commits.close()
 
     def _planned(self, context: DriverContext) -> list[QueryPlan]:
-        begun = self._by_group and self._begun
-        plans = planned(context, self._offsets(begun=begun))
+        begun = self._offsets.by_group and self._begun
+        plans = planned(context, self._offsets.find(begun=begun))
         if begun and any(plan.batches.last.batch < 0 for plan in plans):
             # A new query of a job that runs already begins where the job's consumer group is.
-            return planned(context, self._offsets(begun=False))
+            return planned(context, self._offsets.find())
         return plans
 
     def _end_after(self, cause: threading.Event) -> None:

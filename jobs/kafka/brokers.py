@@ -122,6 +122,38 @@ class Brokers:
         except KafkaException as error:
             raise self._unreachable(error) from None
 
+    def first_times(self, topic: str, starts: Mapping[int, int]) -> dict[int, int]:
+        """Partition -> timestamp in epoch milliseconds of the first record that it has, where a start is that record and others have been
+        before it: Kafka has deleted them.
+
+        Args:
+            topic: name.
+            starts: partition -> offset.
+
+        Raises:
+            BrokersUnreachable: JOB-001.
+        """
+        try:
+            edges = {number: self._edges(self._consumer, topic, number) for number in starts}
+            asked = [number for number, (earliest, latest) in edges.items() if 0 < earliest == starts[number] < latest]
+            return {number: self._time_of(topic, number, starts[number]) for number in asked}
+        except KafkaException as error:
+            raise self._unreachable(error) from None
+
+    def _time_of(self, topic: str, partition: int, offset: int) -> int:
+        """Timestamp of the first record from an offset on."""
+        place = TopicPartition(topic, partition, offset)
+        self._consumer.assign([place])
+        try:
+            message = self._consumer.poll(TIMEOUT_S)
+        finally:
+            self._consumer.unassign()
+        if message is None:
+            raise KafkaException(KafkaError(KafkaError._TIMED_OUT))
+        if message.error() is not None:
+            raise KafkaException(message.error())
+        return int(message.timestamp()[1])
+
     def commit(self, ends: Mapping[str, Mapping[int, int]]) -> None:
         """Commits the group's offsets; they have no effect on the job while there is a checkpoint.
 

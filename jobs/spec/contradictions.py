@@ -44,6 +44,7 @@ def contradictions(document: Document, job: StreamingJob) -> list[PenstockError]
         *_bounded_without_an_end(document, job),
         *_timeout_below_the_trigger(document, job),
         *_retention_without_micro_batches(document, job),
+        *_rewinds_of_what_has_no_past(document, job),
         *_clocks_that_never_run(document, job),
         *_connections_that_disagree(document, job),
         *_local_connections_of_nobody(document, job),
@@ -278,6 +279,18 @@ def _timeout_below_the_trigger(document: Document, job: StreamingJob) -> list[Pe
         return []
     fault = Contradiction(need=f"at least the trigger, {trigger / 1000:g} s", fix="raise it, or remove it for the default")
     return [document.locate(fault, ("spec", "progressTimeout"))]
+
+
+def _rewinds_of_what_has_no_past(document: Document, job: StreamingJob) -> list[PenstockError]:
+    """A topic alone can be read again from a time; files would all be read again, and a socket sends what it sends."""
+    if job.spec.rewind_to is None:
+        return []
+    others = [name for name in job.spec.sources if name not in job.spec.kafka_sources]
+    if not others and job.spec.sources:
+        return []
+    need = f"sources that read topics alone; {others[0]} does not" if others else "a source that reads a topic"
+    fix = "remove it; upgradeMode: stateless with another restartNonce reads everything again"
+    return [document.locate(Contradiction(need=need, fix=fix), ("spec", "rewindTo"))]
 
 
 def _retention_without_micro_batches(document: Document, job: StreamingJob) -> list[PenstockError]:

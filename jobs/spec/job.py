@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import Annotated, ClassVar, Literal
 
 from pydantic import BeforeValidator, ConfigDict, Field, WithJsonSchema
@@ -10,10 +11,12 @@ from penstock.jobs.spec.kinds import OneKind
 from penstock.jobs.spec.part import DurationMs, Name, Part, Topic
 from penstock.jobs.spec.resources import Checkpointing, Driver, Executor, Load, Restart, State
 from penstock.jobs.spec.sinks import COLUMN_PATTERN, FileSink, KafkaSink, Sink, ToFiles, ToKafka
-from penstock.jobs.spec.sources import FilesSource, FromFiles, FromKafka, KafkaSource, Source, Table
+from penstock.jobs.spec.sources import DATE_TIME_PATTERN, FilesSource, FromFiles, FromKafka, KafkaSource, Source, Table
 from penstock.jobs.spec.topics import TopicSettings
 from penstock.sizing.units import DURATION_PATTERN, duration_ms
 
+# The end of year 9999, the last that ISO 8601 writes with four digits.
+_LATEST_MS = 253_402_300_799_999
 # A module, or a .sql file beside the spec.
 APP_PATTERN = r"^([A-Za-z_][A-Za-z0-9_]*(\.[A-Za-z_][A-Za-z0-9_]*)*|[A-Za-z0-9_-][A-Za-z0-9._-]*\.sql)$"
 FUNCTION_PATTERN = r"^[A-Za-z_][A-Za-z0-9_.]*:[A-Za-z_][A-Za-z0-9_]*$"
@@ -43,6 +46,34 @@ Function = Annotated[str, Field(pattern=FUNCTION_PATTERN)]
 # Kind of a connection. ``http`` is any endpoint, ``socket`` a TCP server that sends lines of text.
 ConnectionKind = Literal["postgres", "redis", "http", "socket"]
 UpgradeMode = Literal["last-state", "savepoint", "stateless"]
+
+
+def _time_ms(value: object) -> object:
+    if isinstance(value, str) and not value.isdecimal():
+        try:
+            moment = datetime.fromisoformat(value)
+        except ValueError:
+            moment = None
+        if moment is None or moment.tzinfo is None:
+            raise ValueError("a time with its offset from UTC as 2026-11-21T12:00:00+05:30, or epoch milliseconds")
+        return round(moment.timestamp() * 1000)
+    return int(value) if isinstance(value, str) else value
+
+
+# A point in time, in epoch milliseconds.
+TimeMs = Annotated[
+    int,
+    BeforeValidator(_time_ms),
+    Field(ge=0, le=_LATEST_MS),
+    WithJsonSchema(
+        {
+            "anyOf": [
+                {"type": "string", "format": "date-time", "pattern": DATE_TIME_PATTERN},
+                {"type": "integer", "minimum": 0, "maximum": _LATEST_MS},
+            ]
+        }
+    ),
+]
 
 
 class LocalPostgres(Part):
@@ -178,6 +209,7 @@ class JobSpec(Part):
     Args:
         upgrade_mode: what a changed job goes on with: the newest checkpoint, or an empty one for ``stateless``.
         restart_nonce: any other number than before makes a change of the spec that changes nothing else.
+        rewind_to: a time from whose records on the job reads its topics again, with an empty checkpoint; done once for each value.
         bounded: with ``trigger: availableNow``: the available data is all there is. Once it is read, windows, joins and timers close, and
             the checkpoint is finished.
         progress_timeout: time without progress after which a query hangs and the driver restarts, in ms; None: ten minutes, or longer for
@@ -198,6 +230,7 @@ class JobSpec(Part):
     load: Load | None = None
     upgrade_mode: UpgradeMode = "last-state"
     restart_nonce: Annotated[int, Field(ge=0)] | None = None
+    rewind_to: TimeMs | None = None
     executor: Executor
     driver: Driver = Driver()
     trigger: Trigger = 10_000

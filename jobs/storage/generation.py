@@ -110,6 +110,7 @@ class Generation(_Record):
         parent: the generation before it; None for the first.
         mode: how it continues its parent's: with the state, or without.
         began: when it began, by the driver's clock; for people only.
+        rewound_to: the spec's ``rewindTo`` in epoch milliseconds, to which this generation or one before it was rewound.
         fingerprint: what it runs.
         versions: of what runs it.
         starts: source -> topic -> partition -> start offset, where the checkpoint is new; empty where it goes on.
@@ -121,6 +122,7 @@ class Generation(_Record):
     parent: Parent | None
     mode: UpgradeMode
     began: datetime
+    rewound_to: int | None = Field(default=None, ge=0)
     fingerprint: Fingerprint
     versions: Versions
     starts: dict[str, dict[str, dict[int, int]]] = Field(default_factory=dict)
@@ -136,12 +138,14 @@ class Continuation:
         checkpoint: number of its checkpoint.
         before: the newest generation that has begun; None if none has.
         begins: whether the generation is to be recorded before its queries start.
+        rewinds_to: the time from which it reads its topics, in epoch milliseconds; None: as the sources say, or as the checkpoint does.
     """
 
     number: int
     checkpoint: int
     before: Generation | None
     begins: bool
+    rewinds_to: int | None = None
 
     @property
     def anew(self) -> bool:
@@ -209,12 +213,13 @@ class JobFolder(Objects):
         numbers = self.generations()
         return self.generation(numbers[-1]) if numbers else None
 
-    def continuation(self, fingerprint: Fingerprint, mode: UpgradeMode) -> Continuation:
+    def continuation(self, fingerprint: Fingerprint, mode: UpgradeMode, rewind_to: int | None = None) -> Continuation:
         """Decides what a driver goes on with. Nothing is written.
 
         Args:
             fingerprint: what the driver runs.
             mode: the spec's ``upgradeMode``.
+            rewind_to: the spec's ``rewindTo``, in epoch milliseconds.
 
         Raises:
             CheckpointMissing: JOB-086, the checkpoint to go on with is gone.
@@ -224,13 +229,19 @@ class JobFolder(Objects):
         current = self.current()
         if current is None:
             # Also of a job that an earlier release has run: its checkpoint is continued.
-            return Continuation(1, 1, None, begins=True)
+            return Continuation(1, self._first(rewind_to), None, begins=True, rewinds_to=rewind_to)
+        if rewind_to is not None and rewind_to != current.rewound_to:
+            return Continuation(current.number + 1, current.number + 1, current, begins=True, rewinds_to=rewind_to)
         if current.fingerprint != fingerprint and mode == "stateless":
             return Continuation(current.number + 1, current.number + 1, current, begins=True)
         self._refuse_missing(current)
         if current.fingerprint == fingerprint:
             return Continuation(current.number, current.checkpoint, current, begins=False)
         return Continuation(current.number + 1, current.checkpoint, current, begins=True)
+
+    def _first(self, rewind_to: int | None) -> int:
+        """Number of the first generation's checkpoint: a rewind does not continue that of an earlier release."""
+        return 1 if rewind_to is None else max(self.checkpoints(), default=0) + 1
 
     def begin(self, generation: Generation) -> None:
         """Records a generation, before its queries start.

@@ -100,6 +100,9 @@ def test_a_wrong_memory_is_an_error_with_its_line(tmp_path: Path, bad: str) -> N
         ("outOfOrderness: 10s", "outOfOrderness: 10", ("SPEC-007", 11, "spec.sources.a.time.outOfOrderness")),
         ("parallelism: 7", "parallelism: 7\n  bounded: true", ("SPEC-008", 7, "spec.bounded")),
         ("parallelism: 7", "parallelism: 7\n  progressTimeout: 9s", ("SPEC-008", 7, "spec.progressTimeout")),
+        ("parallelism: 7", "parallelism: 7\n  rewindTo: 2026-11-21T12:00:00", ("SPEC-006", 7, "spec.rewindTo")),
+        ("parallelism: 7", "parallelism: 7\n  rewindTo: -1", ("SPEC-006", 7, "spec.rewindTo")),
+        ("parallelism: 7", "parallelism: 7\n  rewindTo: true", ("SPEC-006", 7, "spec.rewindTo")),
         ("parallelism: 7", "parallelism: 7\n  trigger: 1s\n  checkpoint: {retention: 28h}", ("SPEC-008", 8, "spec.checkpoint.retention")),
         ("parallelism: 7", 'parallelism: 7\n  bounded: "true"', ("SPEC-006", 7, "spec.bounded")),
         ("penstock/v1", "penstock/v2", ("SPEC-006", 1, "apiVersion")),
@@ -108,6 +111,30 @@ def test_a_wrong_memory_is_an_error_with_its_line(tmp_path: Path, bad: str) -> N
 )
 def test_a_fault_has_its_code_its_line_and_its_path(tmp_path: Path, old: str, new: str, fault: tuple[str, int, str]) -> None:
     assert faults(tmp_path, changed(old, new)) == [fault]
+
+
+@pytest.mark.parametrize("given", ["2023-03-15T18:50:00+05:30", "2023-03-15T13:20:00Z", "2023-03-15 13:20:00.000+00:00", "1678886400000"])
+def test_a_rewind_goes_to_a_time_with_any_offset_or_in_epoch_milliseconds(tmp_path: Path, given: str) -> None:
+    path = tmp_path / "spec.yaml"
+    path.write_text(changed("parallelism: 7", f"parallelism: 7\n  rewindTo: {given}"))
+    assert load(path).job.spec.rewind_to == 1_678_886_400_000
+
+
+@pytest.mark.parametrize(
+    ("source", "need"),
+    [
+        ("b: {files: {path: rows, format: text}}", "sources that read topics alone; b does not"),
+        ("b: {socket: {connection: lines}}", "sources that read topics alone; b does not"),
+    ],
+)
+def test_what_cannot_be_read_again_from_a_time_cannot_be_rewound(tmp_path: Path, source: str, need: str) -> None:
+    spec = changed("parallelism: 7", "parallelism: 7\n  rewindTo: 1678886400000").replace("  sinks:\n", f"    {source}\n  sinks:\n")
+    path = tmp_path / "spec.yaml"
+    path.write_text(spec)
+    with pytest.raises(PenstockError) as raised:
+        load(path)
+    (fault,) = [error for error in raised.value.errors if error.path == "spec.rewindTo"]
+    assert (fault.code, fault.need) == ("SPEC-008", need)
 
 
 def test_a_retention_needs_an_interval(tmp_path: Path) -> None:

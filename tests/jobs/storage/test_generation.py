@@ -24,13 +24,13 @@ def folder(faulty: FaultyS3) -> JobFolder:
     return JobFolder(f"s3a://{BUCKET}/{uuid.uuid4().hex[:8]}")
 
 
-def _begin(folder: JobFolder, fingerprint: Fingerprint, mode: UpgradeMode) -> Continuation:
+def _begin(folder: JobFolder, fingerprint: Fingerprint, mode: UpgradeMode, rewind_to: int | None = None) -> Continuation:
     """What a driver does with a fingerprint, up to the start of its queries."""
-    decided = folder.continuation(fingerprint, mode)
+    decided = folder.continuation(fingerprint, mode, rewind_to)
     # Of the sinks that are opened.
     folder.checkpoint(decided.checkpoint).identity()
     if decided.begins:
-        folder.begin(_generation(decided, fingerprint, mode))
+        folder.begin(_generation(decided, fingerprint, mode).model_copy(update={"rewound_to": rewind_to}))
     return decided
 
 
@@ -70,6 +70,27 @@ def test_a_changed_job_goes_on_with_the_checkpoint_or_begins_an_empty_one(folder
     assert (_numbers(back), back.anew) == ((4, 3, True), False)
     assert folder.generations() == [1, 2, 3, 4]
     assert folder.checkpoints() == [1, 3]
+
+
+@pytest.mark.parametrize("mode", ["last-state", "savepoint", "stateless"])
+def test_a_rewind_begins_an_empty_checkpoint_once_for_each_time(folder: JobFolder, mode: UpgradeMode) -> None:
+    _begin(folder, ONE, "last-state")
+    rewound = _begin(folder, OTHER, mode, rewind_to=7)
+    assert (_numbers(rewound), rewound.rewinds_to, rewound.anew) == ((2, 2, True), 7, True)
+    again = _begin(folder, OTHER, mode, rewind_to=7)
+    assert (_numbers(again), again.rewinds_to) == ((2, 2, False), None)
+    earlier = _begin(folder, ONE, mode, rewind_to=5)
+    assert (_numbers(earlier), earlier.rewinds_to) == ((3, 3, True), 5)
+    # A time that is taken out of the spec is a change as any other, and the next one a rewind again.
+    without = _begin(folder, OTHER, mode)
+    assert (_numbers(without), without.rewinds_to) == ((4, 4 if mode == "stateless" else 3, True), None)
+    assert _begin(folder, ONE, mode, rewind_to=5).rewinds_to == 5
+
+
+def test_a_first_generation_that_is_rewound_leaves_the_checkpoint_of_an_earlier_release(folder: JobFolder) -> None:
+    assert _numbers(folder.continuation(ONE, "last-state", 7)) == (1, 1, True)
+    folder.checkpoint(1).identity()
+    assert _numbers(folder.continuation(ONE, "last-state", 7)) == (1, 2, True)
 
 
 def test_a_record_is_read_as_it_was_written_and_says_what_came_before(folder: JobFolder) -> None:

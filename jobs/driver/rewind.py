@@ -1,0 +1,96 @@
+"""Where a job reads its topics from that is rewound to a time."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from penstock.jobs.errors import RewindImpossible
+from penstock.jobs.kafka.brokers import Brokers
+from penstock.jobs.sources.opening import Offsets
+from penstock.jobs.spec import KafkaSource
+from penstock.sizing.errors import raise_all
+
+
+@dataclass(frozen=True)
+class Rewind:
+    """A rewind to a time.
+
+    Args:
+        starts: source -> topic -> partition -> offset of the first record that is not older; after the last one where none is.
+        records: that are read again, up to now; an upper bound for topics that are compacted, or written in transactions.
+    """
+
+    starts: Mapping[str, Offsets]
+    records: int
+
+
+def to(time_ms: int, sources: Mapping[str, KafkaSource], brokers: Brokers) -> Rewind:
+    """A rewind to a time.
+
+    Args:
+        time_ms: in epoch milliseconds, compared with the records' timestamps.
+        sources: name -> source.
+        brokers: that have the topics.
+
+    Raises:
+        RewindImpossible: JOB-093, the time is in the future, or records since then are gone.
+        PenstockError: JOB-001, JOB-002.
+    """
+    now_ms = round(time.time() * 1000)
+    if time_ms > now_ms:
+        raise RewindImpossible(path="spec.rewindTo", given=instant(time_ms), need=f"a time before {instant(now_ms)}", fix="correct it")
+    since = {name: source.model_copy(update={"starting_offsets": instant(time_ms)}) for name, source in sources.items()}
+    starts, ends = brokers.starts(since), brokers.ends(sources)
+    for topics in starts.values():
+        for topic, offsets in topics.items():
+            raise_all(_lost(time_ms, topic, brokers.first_times(topic, offsets)))
+    return Rewind(starts, sum(ends[name][topic][number] - start for name, topic, number, start in _each(starts)))
+
+
+def with_recorded(starts: Mapping[str, Offsets], recorded: Mapping[str, Offsets]) -> dict[str, dict[str, dict[int, int]]]:
+    """Start offsets as they are now, and as they were decided when the generation began: a driver that fails before the first micro-batch
+    skips nothing that has come since.
+
+    Args:
+        starts: of all partitions that exist.
+        recorded: of those that existed then.
+    """
+    merged = {name: {topic: dict(offsets) for topic, offsets in topics.items()} for name, topics in starts.items()}
+    for name, topic, number, offset in _each(recorded):
+        if number in merged.get(name, {}).get(topic, {}):
+            merged[name][topic][number] = offset
+    return merged
+
+
+def instant(time_ms: int) -> str:
+    """A time as ISO 8601 in UTC."""
+    return datetime.fromtimestamp(time_ms / 1000, UTC).isoformat(timespec="milliseconds")
+
+
+def _each(starts: Mapping[str, Offsets]) -> Iterator[tuple[str, str, int, int]]:
+    for name, topics in starts.items():
+        for topic, offsets in topics.items():
+            for number, offset in offsets.items():
+                yield name, topic, number, offset
+
+
+def _lost(time_ms: int, topic: str, first: Mapping[int, int]) -> Iterator[RewindImpossible]:
+    """The partitions whose first record was written later: Kafka has deleted those before it.
+
+    Args:
+        time_ms: of the rewind.
+        topic: name.
+        first: partition -> timestamp of the first record that is still there, where others have been before it.
+    """
+    late = {number: first_ms for number, first_ms in first.items() if first_ms > time_ms}
+    if late:
+        number = max(late, key=lambda number: late[number])
+        yield RewindImpossible(
+            path=f"topic {topic}, partition {number}",
+            given=instant(time_ms),
+            need=f"a time from {instant(late[number])} on, that of the first record that retention has left",
+            fix="rewind to a later time, or read what is left with upgradeMode: stateless and startingOffsets: earliest",
+        )
