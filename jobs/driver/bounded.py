@@ -19,11 +19,11 @@ from penstock.jobs.sources import files
 from penstock.jobs.sources.ends import InputEnds
 from penstock.jobs.sources.opening import Offsets
 from penstock.jobs.spec.job import JobSpec
-from penstock.jobs.storage.checkpoint import WHOLE, BatchRecord, Checkpoint
+from penstock.jobs.storage.checkpoint import FINISHED, WHOLE, BatchRecord, Checkpoint
 from penstock.jobs.storage.s3 import client
 from penstock.jobs.stream.event_time.engine import Engine
 
-_ENDS, _FINISHED = "ends.json", "finished"
+_ENDS = "ends.json"
 
 
 class BoundedRun:
@@ -46,7 +46,7 @@ class BoundedRun:
         self._ends: InputEnds | None = None
         # The queries of this driver that have ended because there was nothing more to read.
         self.read_out: set[str] = set()
-        if checkpoint.get(_FINISHED) is not None:
+        if checkpoint.get(FINISHED) is not None:
             _refuse(checkpoint.uri, "a bounded run that has finished")
 
     @property
@@ -96,7 +96,7 @@ class BoundedRun:
         Raises:
             BucketUnreachable: JOB-009.
         """
-        self._checkpoint.put_once(_FINISHED, "")
+        self._checkpoint.put_once(FINISHED, "")
 
     def _stored(self) -> InputEnds | None:
         text = self._checkpoint.get(_ENDS)

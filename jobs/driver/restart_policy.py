@@ -58,8 +58,13 @@ _ALWAYS: tuple[type[PenstockError], ...] = (
 def failure_of(error: PenstockError) -> Failure:
     """A driver's error as the end of its run."""
     first = error.errors[0]
-    what = " ".join(part for part in (first.title, f"{first.path}: {first.given}".strip(": "), first.need) if part)
-    return Failure(code=first.code, what=what, where=str(first.at) if first.at else None, answer=answer_to(first))
+    return Failure(code=first.code, what=_in_one_line(first), where=str(first.at) if first.at else None, answer=answer_to(first))
+
+
+def _in_one_line(error: PenstockError) -> str:
+    headline = f"{error.title} ({error.path})" if error.path else error.title
+    rest = "; ".join(part for part in (error.given, f"need {error.need}" if error.need else "") if part)
+    return f"{headline}: {rest}" if rest else headline
 
 
 def answer_to(error: PenstockError) -> Answer:

@@ -10,6 +10,7 @@ import sys
 import threading
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
+from typing import TYPE_CHECKING
 
 from penstock.jobs.driver.micro_batch import Emit
 from penstock.jobs.driver.restart_policy import failure_of, unrecorded_end, why_stopped
@@ -19,6 +20,9 @@ from penstock.jobs.storage.driver_runs import DriverRun, DriverRuns, DriverRunsF
 from penstock.jobs.storage.generation import Fingerprint
 from penstock.jobs.storage.lease_holder import LeaseHolder
 from penstock.sizing.errors import PenstockError
+
+if TYPE_CHECKING:
+    from mypy_boto3_s3 import S3Client
 
 
 def _now() -> datetime:
@@ -32,10 +36,11 @@ class Restarts:
         folder: the job's, ``s3a://bucket/folder``.
         limit: the spec's.
         clock: the time in UTC.
+        s3: client; by default a job's own.
     """
 
-    def __init__(self, folder: str, limit: Restart, clock: Callable[[], datetime] = _now) -> None:
-        self._file = DriverRunsFile(folder)
+    def __init__(self, folder: str, limit: Restart, clock: Callable[[], datetime] = _now, s3: S3Client | None = None) -> None:
+        self._file = DriverRunsFile(folder, s3)
         self._limit = limit
         self._clock = clock
         self._run: DriverRun | None = None

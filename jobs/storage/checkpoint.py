@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import re
 import uuid
+from typing import TYPE_CHECKING
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from pydantic.alias_generators import to_camel
@@ -17,9 +18,14 @@ from penstock.jobs.storage.objects import Objects
 from penstock.jobs.storage.offset_log import shuffle_partitions
 from penstock.jobs.watermark import END_MS, Watermarks
 
+if TYPE_CHECKING:
+    from mypy_boto3_s3 import S3Client
+
 # Source: Spark 4.3.0, spark.sql.streaming.minBatchesToRetain: it keeps at least this many micro-batches; 100 by default. Ours outlive them.
 OUTLIVED_BATCHES = 100
 RETAINED_BATCHES = 100 + OUTLIVED_BATCHES
+# Exists in the checkpoint of a bounded run that has closed everything.
+FINISHED = "finished"
 # Folder of the checkpoints of a job's further queries.
 _QUERIES = "queries/"
 WHOLE = (
@@ -78,10 +84,11 @@ class Checkpoint(Objects):
         uri: ``s3a://bucket/folder``.
         token: fencing token of the driver, 0 or greater; a greater one's records are never replaced.
         retained: micro-batches after which a record or a sink's manifest expires.
+        s3: client; by default a job's own.
     """
 
-    def __init__(self, uri: str, token: int = 0, retained: int = RETAINED_BATCHES) -> None:
-        super().__init__(uri)
+    def __init__(self, uri: str, token: int = 0, retained: int = RETAINED_BATCHES, s3: S3Client | None = None) -> None:
+        super().__init__(uri, s3)
         self.token = token
         self.retained = retained
 
@@ -91,7 +98,7 @@ class Checkpoint(Objects):
         Args:
             name: of the query, among those of the job; empty for the first.
         """
-        return Checkpoint(f"{self.uri}/{_QUERIES}{name}", self.token, self.retained) if name else self
+        return Checkpoint(f"{self.uri}/{_QUERIES}{name}", self.token, self.retained, self._given) if name else self
 
     def queries(self) -> list[str]:
         """Names of the further queries that have a checkpoint, sorted."""

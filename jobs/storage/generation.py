@@ -168,7 +168,7 @@ class JobFolder(Objects):
             token: fencing token of the driver.
             retained: micro-batches after which its records expire.
         """
-        return Checkpoint(f"{self.uri}/{_CHECKPOINTS}{number}", token, retained)
+        return Checkpoint(f"{self.uri}/{_CHECKPOINTS}{number}", token, retained, self._given)
 
     def checkpoints(self) -> list[int]:
         """Numbers of the checkpoints that exist, ascending.

@@ -113,14 +113,16 @@ class LeaseFile:
         checkpoint: ``s3a://bucket/folder``.
         holder: the calling process.
         duration_s: how long the lease lasts without a renewal, in seconds.
+        s3: client; by default a job's own.
     """
 
-    def __init__(self, checkpoint: str, holder: LeaseHolder, duration_s: float = DURATION_S) -> None:
+    def __init__(self, checkpoint: str, holder: LeaseHolder, duration_s: float = DURATION_S, s3: S3Client | None = None) -> None:
         place = urlsplit(checkpoint)
         self.uri = f"{checkpoint}/{NAME}"
         self._bucket, self._key = place.netloc, f"{place.path.strip('/')}/{NAME}"
         self._holder = holder
         self._duration_s = duration_s
+        self._given = s3
 
     def take(
         self,
@@ -257,7 +259,7 @@ class LeaseFile:
 
     @cached_property
     def _s3(self) -> S3Client:
-        return client(attempts=_ATTEMPTS, timeout_s=self._duration_s / (_RENEWALS_PER_DURATION * _ATTEMPTS))
+        return self._given or client(attempts=_ATTEMPTS, timeout_s=self._duration_s / (_RENEWALS_PER_DURATION * _ATTEMPTS))
 
 
 class Lease:

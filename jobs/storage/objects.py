@@ -25,18 +25,20 @@ class Objects:
 
     Args:
         uri: ``s3a://bucket/folder``.
+        s3: client; by default a job's own.
 
     Raises:
         BucketUnreachable: JOB-009, it is none.
     """
 
-    def __init__(self, uri: str) -> None:
+    def __init__(self, uri: str, s3: S3Client | None = None) -> None:
         parts = urlsplit(uri)
         if parts.scheme not in ("s3", "s3a") or not parts.netloc or not parts.path.strip("/"):
             raise BucketUnreachable(path="checkpoint", given=uri, need="s3a://bucket/folder", fix="specify a folder in a bucket")
         self.uri = f"s3a://{parts.netloc}/{parts.path.strip('/')}"
         self._bucket = parts.netloc
         self._folder = parts.path.strip("/")
+        self._given = s3
 
     def get(self, name: str) -> str | None:
         """An object's text; None if it does not exist."""
@@ -109,7 +111,7 @@ class Objects:
 
     @cached_property
     def _s3(self) -> S3Client:
-        return client()
+        return self._given or client()
 
     def _conditionally(self, write: Callable[[ConditionalWriter], str | None]) -> str | None:
         try:

@@ -66,6 +66,7 @@ VERBS = {
     "synth": Verb("penstock.scripts.cli.synth", "synthesize an environment's stacks for Terraform", "infra"),
     "deploy": Verb("penstock.scripts.cli.deploy", "plan an environment's stacks and apply them in order", "deploy"),
     "topics": Verb("penstock.scripts.cli.topics", "plan and apply the topics of an environment's jobs", "deploy"),
+    "status": Verb("penstock.scripts.cli.status", "show what an environment's jobs do, and why one does not", "deploy"),
     "destroy": Verb("penstock.scripts.cli.destroy", "stop an environment's jobs and tear down its stacks in order", "deploy"),
     "emulate": Verb("penstock.scripts.cli.emulate", "keep an environment up on an emulated AWS, for Penstock and other tools", "local"),
     "up": Verb("penstock.scripts.cli.up", "run jobs end to end locally: emulated AWS, a real Kafka broker, Spark", "local"),

@@ -56,7 +56,7 @@ def test_a_failed_query_is_the_teams_if_it_came_through_their_code() -> None:
     assert answer_to(errors.QueryFailed(path="app", given="an executor was lost")) == "limited"
     failure = failure_of(errors.QueryFailed(path="app", given="ZeroDivisionError: division by zero", at=OWN_CODE))
     assert (failure.answer, failure.where) == ("unless-repeated", "/opt/penstock/app/team/clicks.py:12")
-    assert failure.what == "query failed app: ZeroDivisionError: division by zero"
+    assert failure.what == "query failed (app): ZeroDivisionError: division by zero"
 
 
 @pytest.mark.parametrize(

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import sys
 from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from penstock.jobs.errors import JobStopped, QuarantineLimitReached, QueryFailed
+from penstock.jobs.spec import load
 from penstock.jobs.storage.driver_runs import DriverRun, DriverRunsFile
+from penstock.scripts.operations.job_status import JobStatus, status_of
 from penstock.sizing.errors import PenstockError
 from tests.jobs.spark.running import CHECKPOINTS, Surroundings, TestedJob
 
@@ -49,6 +52,10 @@ def _runs(job: TestedJob) -> tuple[DriverRun, ...]:
     return DriverRunsFile(f"s3a://{CHECKPOINTS}/{job.name}").read().runs
 
 
+def _status(job: TestedJob) -> JobStatus:
+    return status_of(load(job.spec), CHECKPOINTS, job.around.s3, datetime.now(UTC))
+
+
 def _failing(job: TestedJob, kind: type[PenstockError]) -> None:
     with pytest.raises(kind), job.running() as running:
         running.wait("never")
@@ -60,6 +67,10 @@ def test_code_that_fails_at_the_same_record_is_tried_three_times(
     job.feed("a", _row("a"))
     with job.running() as running:
         running.until_read({"a": [1]})
+        status = _status(job)
+        (query,) = status.queries
+        assert (status.state, status.generation, query.micro_batch, query.total_records_in) == ("running", 1, 0, 1)
+    assert _status(job).state == "stopped"
     assert [(run.micro_batches, run.failure) for run in _runs(job)] == [(1, None)]
 
     job.feed("a", _row(""))
@@ -72,6 +83,7 @@ def test_code_that_fails_at_the_same_record_is_tried_three_times(
     began: list[bool] = []
     _failing(replace(job, on={"generation": lambda: began.append(True)}), JobStopped)
     assert not began and len(_runs(job)) == 4
+    assert _status(job).state == "failed"
 
     # Somebody lets it try again, and corrects the app then.
     job.edit(lambda spec: spec.update(restartNonce=1))

@@ -72,7 +72,7 @@ def test_a_job_that_is_stopped_starts_once_it_has_changed(folder: str, capsys: p
     with pytest.raises(JobStopped) as raised:
         _begin(folder, 2)
     error = raised.value
-    assert error.given == "stopped since 2026-11-25 20:02:00 UTC by JOB-004: app does not match its spec job.write each source once"
+    assert error.given == "stopped since 2026-11-25 20:02:00 UTC by JOB-004: app does not match its spec (job.write): need each source once"
     assert "another restartNonce" in error.fix
     # It is said again at each start, and no start is recorded.
     with pytest.raises(JobStopped):

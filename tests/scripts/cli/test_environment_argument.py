@@ -5,7 +5,7 @@ import argparse
 import pytest
 
 from penstock.infra.errors import NoEnvironment
-from penstock.scripts.cli import bootstrap, cost, deploy, destroy, doctor, lint, place, report, scan, size, synth, topics, up
+from penstock.scripts.cli import bootstrap, cost, deploy, destroy, doctor, lint, place, report, scan, size, status, synth, topics, up
 from penstock.scripts.cli.environment_argument import chosen, chosen_or_none, take_stacks
 from penstock.scripts.errors import WrongUsage
 
@@ -24,20 +24,20 @@ def parsed(verb: object, *words: str) -> argparse.Namespace:
     return parser.parse_args([*WORDS.get(verb, []), *words])  # type: ignore[call-overload]
 
 
-@pytest.mark.parametrize("verb", [bootstrap, cost, deploy, destroy, doctor, lint, place, report, scan, size, synth, topics, up])
+@pytest.mark.parametrize("verb", [bootstrap, cost, deploy, destroy, doctor, lint, place, report, scan, size, status, synth, topics, up])
 @pytest.mark.parametrize("option", ["-e", "--environment"])
 def test_every_verb_that_takes_an_environment_takes_it_as_an_option(verb: object, option: str) -> None:
     given = parsed(verb, option, "dev").environment
     assert given == (["dev"] if verb is cost else "dev")
 
 
-@pytest.mark.parametrize("verb", [bootstrap, deploy, destroy, doctor, scan, synth, topics])
+@pytest.mark.parametrize("verb", [bootstrap, deploy, destroy, doctor, scan, status, synth, topics])
 @pytest.mark.parametrize("words", [["dev"], ["-e", "dev"], ["dev", "-e", "dev"], ["-e", "dev", "dev"]])
 def test_what_works_on_aws_takes_the_environment_as_argument_and_as_option(verb: object, words: list[str]) -> None:
     assert chosen(parsed(verb, *words)).name == "dev"
 
 
-@pytest.mark.parametrize("verb", [bootstrap, deploy, destroy, doctor, scan, synth, topics])
+@pytest.mark.parametrize("verb", [bootstrap, deploy, destroy, doctor, scan, status, synth, topics])
 def test_an_argument_and_an_option_that_differ_are_wrong_usage(verb: object) -> None:
     arguments = parsed(verb, "dev", "-e", "production")
     if verb is deploy:

@@ -1,0 +1,82 @@
+"""``penstock status``: what the jobs of an environment do, read from the bucket of their checkpoints."""
+
+from __future__ import annotations
+
+import argparse
+import difflib
+import os
+import sys
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime
+from pathlib import Path
+
+from penstock.infra.environment import Environment
+from penstock.jobs.spec import SpecFile, load
+from penstock.scripts.cli.environment_argument import add_environment_argument, chosen
+from penstock.scripts.cli.output import add_output_argument, as_text
+from penstock.scripts.errors import WrongUsage
+from penstock.scripts.operations.job_status import JobStatus, status_of
+from penstock.scripts.operations.status_table import jobs_table, runs_table
+from penstock.scripts.provisioning.aws_access import AwsAccess
+from penstock.scripts.render.screen import screen_of
+from penstock.sizing.errors import CheckFailed
+from penstock.sizing.planned import SCHEMA_VERSION
+
+# Of an environment with many jobs; each takes some ten requests, one after another.
+_AT_A_TIME = 8
+_BAD = ("restarting", "failed", "lost", "unreadable")
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The arguments of the verb."""
+    add_environment_argument(parser)
+    parser.add_argument("--job", action="append", default=[], metavar="NAME", help="a job, with the runs of its drivers; repeatable")
+    add_output_argument(parser)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Shows the status of the jobs.
+
+    Returns:
+        0, or 1 if a job has failed, restarts after a failure, or is lost.
+    """
+    environment = chosen(arguments)
+    now = datetime.now(UTC)
+    jobs = _statuses(environment, _asked(environment, arguments.job), now)
+    if arguments.output == "table":
+        _print(environment, jobs, now, with_runs=bool(arguments.job))
+    else:
+        document = {"schemaVersion": SCHEMA_VERSION, "environment": environment.name, "at": now.isoformat(timespec="seconds")}
+        listed = [job.model_dump(by_alias=True, mode="json") for job in jobs]
+        sys.stdout.write(as_text({**document, "jobs": listed}, arguments.output))
+    return CheckFailed.exit_code if any(job.state in _BAD for job in jobs) else 0
+
+
+def _asked(environment: Environment, names: Sequence[str]) -> list[SpecFile]:
+    specs = {spec.job.metadata.name: spec for spec in (load(Path(path)) for path in environment.spec.jobs)}
+    for name in names:
+        if name not in specs:
+            close = difflib.get_close_matches(name, specs, n=1)
+            need = f"a job of environment {environment.name}: {', '.join(specs) or 'it has none'}"
+            raise WrongUsage(given=f"--job {name}", need=need, fix=f"did you mean {close[0]}?" if close else "correct the name")
+    return [spec for name, spec in specs.items() if not names or name in names]
+
+
+def _statuses(environment: Environment, specs: Sequence[SpecFile], now: datetime) -> list[JobStatus]:
+    aws = AwsAccess(environment)
+    aws.check_account()
+    s3 = aws.client("s3")
+    with ThreadPoolExecutor(_AT_A_TIME) as pool:
+        return list(pool.map(lambda spec: status_of(spec, environment.spec.buckets.checkpoints, s3, now), specs))
+
+
+def _print(environment: Environment, jobs: Sequence[JobStatus], now: datetime, *, with_runs: bool) -> None:
+    screen = screen_of(sys.stdout, os.environ)
+    if not jobs:
+        sys.stdout.write(f"environment {environment.name} has no jobs\n")
+        return
+    lines = [f"jobs of {environment.name}, with their drivers' starts and failures of the last hour", "", *jobs_table(jobs, now, screen)]
+    for job in jobs if with_runs else ():
+        lines += ["", f"runs of the drivers of {job.job}", "", *runs_table(job, screen)]
+    sys.stdout.write("\n".join(lines) + "\n")

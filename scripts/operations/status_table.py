@@ -1,0 +1,99 @@
+"""The status of jobs as tables for people."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime, timedelta
+
+from penstock.jobs.storage.driver_runs import DriverRun
+from penstock.scripts.operations.job_status import JobStatus, QueryStatus, State
+from penstock.scripts.render.screen import Screen
+from penstock.scripts.render.table import UNBROKEN, Column, Row, Styled, facts, table
+
+_STYLES: dict[State, str] = {
+    "running": "green",
+    "finished": "green",
+    "stopping": "yellow",
+    "stopped": "yellow",
+    "not started": "yellow",
+    "restarting": "red",
+    "failed": "red",
+    "lost": "red",
+    "unreadable": "red",
+}
+_JOBS = (
+    Column("job"),
+    Column("state"),
+    Column("for", right=True),
+    Column("generation", right=True),
+    Column("micro-batch", right=True),
+    Column("age", right=True),
+    Column("records in", right=True),
+    Column("watermark lag", right=True),
+    Column("starts", right=True),
+    Column("failures", right=True),
+)
+_RUNS = (
+    Column("started", wraps=True),
+    Column("ran for", right=True),
+    Column("micro-batches", right=True),
+    Column("driver"),
+    Column("ended by", wraps=True),
+)
+_NONE = "-"
+
+
+def jobs_table(jobs: Sequence[JobStatus], now: datetime, screen: Screen) -> list[str]:
+    """A row for each query of each job, and below them the causes of states that are not as they should be."""
+    lines = table(_JOBS, [row for job in jobs for row in _rows(job, now)], screen)
+    for job in jobs:
+        if job.cause:
+            lines += ["", *facts([(f"{job.job}, {job.state}", job.cause)], screen)]
+    return lines
+
+
+def runs_table(job: JobStatus, screen: Screen) -> list[str]:
+    """The runs of a job's drivers, the last one first."""
+    return table(_RUNS, [_run(run) for run in job.runs], screen)
+
+
+def _rows(job: JobStatus, now: datetime) -> Iterator[Row]:
+    lasts = _duration(now - job.since) if job.since else _NONE
+    first = (job.job, Styled(job.state, _STYLES[job.state]), lasts, str(job.generation or _NONE))
+    counts = (str(job.starts), str(job.failures))
+    yield (*first, *_query(job.queries[0] if job.queries else None, now), *counts)
+    for query in job.queries[1:]:
+        yield (f"{job.job}/{query.name}", "", "", "", *_query(query, now), "", "")
+
+
+def _query(query: QueryStatus | None, now: datetime) -> tuple[str, str, str, str]:
+    if query is None or query.at is None:
+        return _NONE, _NONE, _NONE, _NONE
+    behind = _NONE if query.watermark is None else _duration(now - query.watermark)
+    return str(query.micro_batch), _duration(now - query.at), f"{query.total_records_in:,}", behind
+
+
+def _run(run: DriverRun) -> Row:
+    ran = _duration(run.ended - run.started) if run.ended else _NONE
+    return _moment(run.started), ran, str(run.micro_batches) if run.ended else _NONE, run.driver, _end(run)
+
+
+def _end(run: DriverRun) -> str:
+    if run.ended is None:
+        return "it runs"
+    if run.failure is None:
+        return "a stop"
+    at = f" at {run.failure.where}" if run.failure.where else ""
+    return f"{run.failure.code}{at}: {run.failure.what}".lstrip(": ")
+
+
+def _moment(moment: datetime | None) -> str:
+    return _NONE if moment is None else f"{moment.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC"
+
+
+def _duration(length: timedelta) -> str:
+    """In its two greatest units, as ``2h 5m``."""
+    seconds = max(0, int(length.total_seconds()))
+    parts = [(seconds // 86_400, "d"), (seconds // 3_600 % 24, "h"), (seconds // 60 % 60, "m"), (seconds % 60, "s")]
+    shown = [(number, unit) for number, unit in parts if number][:2] or [(0, "s")]
+    return UNBROKEN.join(f"{number}{unit}" for number, unit in shown)

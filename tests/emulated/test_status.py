@@ -1,0 +1,195 @@
+"""``penstock status``: what the folders of an environment's jobs say, written as their drivers write them."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import threading
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from penstock.infra.environment import Environment
+from penstock.jobs.driver.restarts import Restarts
+from penstock.jobs.errors import BadDeclaration, BrokersUnreachable
+from penstock.jobs.spec.resources import Restart
+from penstock.jobs.storage.checkpoint import FINISHED, BatchRecord
+from penstock.jobs.storage.generation import Fingerprint, Generation, JobFolder, QueryRecord, Versions
+from penstock.jobs.storage.lease import Lease, LeaseFile
+from penstock.jobs.storage.lease_holder import LeaseHolder
+from penstock.jobs.watermark import Watermarks
+from penstock.scripts.cli import status
+from penstock.scripts.emulation.emulated_aws import EmulatedAws
+from penstock.scripts.errors import WrongUsage
+from penstock.scripts.provisioning.aws_access import AwsAccess
+from tests.emulated.small_stacks import environment
+from tests.kube.evidence import wait_for
+
+WHAT = Fingerprint(app="a", spec="s", plan="p", image="i")
+AT_MS = 1_764_000_000_000
+SPEC = """\
+apiVersion: penstock/v1
+kind: StreamingJob
+metadata: {{name: {name}}}
+spec:
+  app: clicks
+  parallelism: 1
+  executor: {{slots: 1, memory: 2g}}
+  sources:
+    a: {{kafka: {{topic: clicks}}, time: {{field: at, outOfOrderness: 10s}}}}
+  sinks:
+    out: {{files: {{path: {name}}}}}
+"""
+
+
+class Place:
+    """An environment with jobs, and their folders.
+
+    Args:
+        own: the environment.
+        folder: for its files.
+    """
+
+    def __init__(self, own: Environment, folder: Path) -> None:
+        self.own, self.folder = own, folder
+        self.s3 = AwsAccess(own).client("s3")
+        self.bucket = own.spec.buckets.checkpoints
+        self.s3.create_bucket(Bucket=self.bucket)
+
+    def uri(self, job: str) -> str:
+        return f"s3a://{self.bucket}/{job}"
+
+    @contextmanager
+    def driver(self, job: str, token: int = 1, lease_s: float = 30.0) -> Iterator[tuple[Restarts, Lease]]:
+        """A driver of the job, in this process, that holds the lease."""
+        holder = LeaseHolder.this_process("clicks-driver-0", f"uid-{token}")
+        lease = LeaseFile(self.uri(job), holder, lease_s, self.s3).take(lambda: token, threading.Event(), lambda _: None)
+        assert lease is not None
+        restarts = Restarts(self.uri(job), Restart(), s3=self.s3)
+        restarts.begin(lease.token, holder, WHAT)
+        try:
+            yield restarts, lease
+        finally:
+            lease.release()
+
+    def generation(self, job: str, batch: int = 7) -> None:
+        """Begins the first generation, with a micro-batch."""
+        folder = JobFolder(self.uri(job), self.s3)
+        checkpoint = folder.checkpoint(1)
+        record = BatchRecord(
+            batch=batch,
+            time_ms=AT_MS,
+            rows_in={"a": 5},
+            total_rows_in={"a": 5_000},
+            watermarks=Watermarks(current_ms=AT_MS - 10_000),
+        )
+        checkpoint.record(record)
+        self.s3.put_object(Bucket=self.bucket, Key=f"{job}/checkpoints/1/commits/{batch}", Body=b"v1\n{}")
+        folder.begin(
+            Generation(
+                number=1,
+                checkpoint=1,
+                parent=None,
+                mode="last-state",
+                began=datetime.now(UTC),
+                fingerprint=WHAT,
+                versions=Versions(penstock=None, spark="4.3.0"),
+                queries={"": QueryRecord.of(["a"], [])},
+            )
+        )
+
+    def status(self, capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, str]:
+        file = self.folder / "environment.yaml"
+        file.write_text(self.own.text())
+        parser = argparse.ArgumentParser()
+        status.add_arguments(parser)
+        code = status.run(parser.parse_args([str(file), *words]))
+        return code, capsys.readouterr().out
+
+    def job(self, capsys: pytest.CaptureFixture[str], name: str = "clicks") -> tuple[int, dict[str, Any]]:
+        code, out = self.status(capsys, "-o", "json", "--job", name)
+        (job,) = json.loads(out)["jobs"]
+        return code, job
+
+
+@pytest.fixture
+def place(aws: EmulatedAws, tmp_path: Path) -> Place:
+    (tmp_path / "clicks.py").write_text("def build(job):\n    job.write(job.source('a', 'at STRING'), 'out')\n")
+    for name in ("clicks", "views"):
+        (tmp_path / f"{name}.yaml").write_text(SPEC.format(name=name))
+    data = environment(aws, f"st{uuid.uuid4().hex[:8]}").model_dump(by_alias=True, exclude_none=True)
+    data["spec"]["jobs"] = [str(tmp_path / f"{name}.yaml") for name in ("clicks", "views")]
+    return Place(Environment.model_validate(data), tmp_path)
+
+
+def test_a_job_is_not_started_then_runs_and_is_stopped(place: Place, capsys: pytest.CaptureFixture[str]) -> None:
+    assert place.job(capsys) == (0, place.job(capsys)[1] | {"state": "not started", "since": None, "generation": None})
+    with place.driver("clicks") as (restarts, lease):
+        place.generation("clicks")
+        code, job = place.job(capsys)
+        assert (code, job["state"], job["driver"], job["generation"], job["starts"]) == (0, "running", "pod clicks-driver-0", 1, 1)
+        assert job["checkpoint"] == f"{place.uri('clicks')}/checkpoints/1"
+        (query,) = job["queries"]
+        assert (query["microBatch"], query["recordsIn"], query["totalRecordsIn"]) == (7, 5, 5_000)
+        assert (query["at"], query["watermark"]) == ("2025-11-24T16:00:00Z", "2025-11-24T15:59:50Z")
+        lease.stopping()
+        wait_for(lambda: place.job(capsys)[1]["state"] == "stopping", 60)
+        restarts.ended(None)
+    assert place.job(capsys)[1]["state"] == "stopped"
+    JobFolder(place.uri("clicks"), place.s3).checkpoint(1).put_once(FINISHED, "")
+    assert place.job(capsys)[1]["state"] == "finished"
+
+
+def test_a_failure_is_said_with_its_cause_until_the_job_runs(place: Place, capsys: pytest.CaptureFixture[str]) -> None:
+    with place.driver("clicks") as (restarts, _):
+        restarts.ended(BrokersUnreachable(path="brokers", given="b-1:9098"))
+    code, job = place.job(capsys)
+    assert (code, job["state"], job["failures"]) == (1, "restarting", 1)
+    assert job["cause"] == "JOB-001: Kafka brokers unreachable (brokers): b-1:9098"
+    with place.driver("clicks", token=2) as (restarts, _):
+        assert place.job(capsys)[1]["state"] == "running"
+        restarts.ended(BadDeclaration(path="job.write", need="each source once"))
+    code, job = place.job(capsys)
+    assert (code, job["state"]) == (1, "failed")
+    assert job["cause"].endswith("each source once; it fails again as long as the job does not change")
+    assert [run["failure"]["code"] for run in job["runs"]] == ["JOB-004", "JOB-001"]
+
+
+def test_a_driver_that_is_gone_without_a_word_is_lost(place: Place, capsys: pytest.CaptureFixture[str]) -> None:
+    with place.driver("clicks"):
+        pass
+    code, job = place.job(capsys)
+    assert (code, job["state"]) == (1, "lost")
+    assert job["cause"] == "pod clicks-driver-0 has not renewed the job's lease and recorded no end"
+
+
+def test_a_damaged_record_does_not_hide_the_other_jobs(place: Place, capsys: pytest.CaptureFixture[str]) -> None:
+    place.generation("clicks")
+    place.s3.put_object(Bucket=place.bucket, Key="views/penstock/generations/1.json", Body=b"{")
+    code, out = place.status(capsys)
+    assert code == 1
+    assert "views, unreadable" in out and "JOB-008" in out
+    (row,) = [line for line in out.splitlines() if line.startswith("  clicks")]
+    assert "5,000" in row
+
+
+def test_the_table_has_the_runs_of_the_jobs_that_are_named(place: Place, capsys: pytest.CaptureFixture[str]) -> None:
+    with place.driver("clicks") as (restarts, _):
+        place.generation("clicks")
+        restarts.ended(BrokersUnreachable(path="brokers", given="b-1:9098"))
+    _, every = place.status(capsys)
+    assert "views" in every and "runs of the drivers" not in every
+    code, out = place.status(capsys, "--job", "clicks")
+    assert code == 1 and "views" not in out
+    assert "runs of the drivers of clicks" in out and "JOB-001: Kafka brokers unreachable" in out
+
+
+def test_an_unknown_job_is_named_with_those_that_exist(place: Place, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(WrongUsage) as raised:
+        place.status(capsys, "--job", "click")
+    assert (raised.value.given, raised.value.fix) == ("--job click", "did you mean clicks?")
