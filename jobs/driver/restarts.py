@@ -76,7 +76,7 @@ class Restarts:
 
     def _begun(self, runs: DriverRuns, run: DriverRun) -> DriverRuns:
         known = self._all_ended(runs, run)
-        own = [one for one in known.runs if one.fingerprint == run.fingerprint]
+        own = known.counted(run.fingerprint)
         why = why_stopped(own, self._limit)
         if why is not None:
             raise _stopped(own[-1], why)
@@ -107,7 +107,7 @@ class Restarts:
         except (BucketUnreachable, ConditionalWriteFailed) as unrecorded:
             print(f"WARN the end of the run is not recorded: {unrecorded}", file=sys.stderr)
             return
-        why = why_stopped([one for one in runs.runs if one.fingerprint == run.fingerprint and one.ended is not None], self._limit)
+        why = why_stopped(runs.counted(run.fingerprint), self._limit)
         if failure is not None and why is not None:
             print(f"WARN the job is not started again as it is: {why}", file=sys.stderr, flush=True)
 
@@ -126,5 +126,5 @@ def _stopped(last: DriverRun, why: str) -> JobStopped:
         path="the job",
         given=f"stopped since {last.ended:%Y-%m-%d %H:%M:%S} UTC by {failure.code or 'an end without an error'}{at}: {failure.what}",
         need=f"a job that has changed: {why}",
-        fix="correct it and deploy; to try again as it is, deploy it with another restartNonce",
+        fix="correct it and deploy; to try again as it is: penstock resume",
     )

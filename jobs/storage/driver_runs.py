@@ -66,17 +66,31 @@ class DriverRun(_Record):
 
 
 class DriverRuns(_Record):
-    """The last runs of a job, in the order of their starts."""
+    """The last runs of a job.
+
+    Args:
+        runs: in the order of their starts.
+        resumed_after: token of the last run when somebody resumed the job: failures up to there do not count any more.
+    """
 
     runs: tuple[DriverRun, ...] = ()
+    resumed_after: int = Field(default=0, ge=0)
+
+    def counted(self, fingerprint: Fingerprint) -> list[DriverRun]:
+        """The runs that say whether the job is started again: of what it is now, since it was resumed, those that have ended."""
+        return [run for run in self.runs if run.fingerprint == fingerprint and run.token > self.resumed_after and run.ended is not None]
+
+    def resumed(self) -> DriverRuns:
+        """With the failures so far forgiven."""
+        return self.model_copy(update={"resumed_after": max((run.token for run in self.runs), default=0)})
 
     def begun(self, run: DriverRun) -> DriverRuns:
         """With another run."""
-        return DriverRuns(runs=(*self.runs, run)[-KEPT_RUNS:])
+        return self.model_copy(update={"runs": (*self.runs, run)[-KEPT_RUNS:]})
 
     def ended(self, run: DriverRun) -> DriverRuns:
         """With the end of the run that has this token, unless it has expired."""
-        return DriverRuns(runs=tuple(run if one.token == run.token else one for one in self.runs))
+        return self.model_copy(update={"runs": tuple(run if one.token == run.token else one for one in self.runs)})
 
 
 class DriverRunsFile(Objects):

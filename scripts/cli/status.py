@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import argparse
-import difflib
 import os
 import sys
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
-from pathlib import Path
 
 from penstock.infra.environment import Environment
-from penstock.jobs.spec import SpecFile, load
+from penstock.jobs.spec import SpecFile
 from penstock.scripts.cli.environment_argument import add_environment_argument, chosen
 from penstock.scripts.cli.output import add_output_argument, as_text
-from penstock.scripts.errors import WrongUsage
+from penstock.scripts.operations.deployed_job import jobs_of
 from penstock.scripts.operations.job_status import JobStatus, status_of
 from penstock.scripts.operations.status_table import jobs_table, runs_table
 from penstock.scripts.provisioning.aws_access import AwsAccess
@@ -43,7 +41,7 @@ def run(arguments: argparse.Namespace) -> int:
     """
     environment = chosen(arguments)
     now = datetime.now(UTC)
-    jobs = _statuses(environment, _asked(environment, arguments.job), now)
+    jobs = _statuses(environment, jobs_of(environment, arguments.job), now)
     if arguments.output == "table":
         _print(environment, jobs, now, with_runs=bool(arguments.job))
     else:
@@ -51,16 +49,6 @@ def run(arguments: argparse.Namespace) -> int:
         listed = [job.model_dump(by_alias=True, mode="json") for job in jobs]
         sys.stdout.write(as_text({**document, "jobs": listed}, arguments.output))
     return CheckFailed.exit_code if any(job.state in _BAD for job in jobs) else 0
-
-
-def _asked(environment: Environment, names: Sequence[str]) -> list[SpecFile]:
-    specs = {spec.job.metadata.name: spec for spec in (load(Path(path)) for path in environment.spec.jobs)}
-    for name in names:
-        if name not in specs:
-            close = difflib.get_close_matches(name, specs, n=1)
-            need = f"a job of environment {environment.name}: {', '.join(specs) or 'it has none'}"
-            raise WrongUsage(given=f"--job {name}", need=need, fix=f"did you mean {close[0]}?" if close else "correct the name")
-    return [spec for name, spec in specs.items() if not names or name in names]
 
 
 def _statuses(environment: Environment, specs: Sequence[SpecFile], now: datetime) -> list[JobStatus]:

@@ -16,7 +16,7 @@ from penstock.jobs.driver.restart_policy import why_stopped
 from penstock.jobs.errors import CheckpointDamaged
 from penstock.jobs.spec import SpecFile
 from penstock.jobs.storage.checkpoint import BEFORE_THE_FIRST, FINISHED, Checkpoint
-from penstock.jobs.storage.driver_runs import DriverRun, DriverRunsFile
+from penstock.jobs.storage.driver_runs import DriverRun, DriverRuns, DriverRunsFile
 from penstock.jobs.storage.generation import Generation, JobFolder
 from penstock.jobs.storage.lease import LeaseFile, LeaseState, StoredLease
 from penstock.jobs.storage.lease_holder import LeaseHolder
@@ -109,12 +109,13 @@ def status_of(spec: SpecFile, bucket: str, s3: S3Client, now: datetime) -> JobSt
 
 
 def _status(spec: SpecFile, folder: JobFolder, s3: S3Client, now: datetime) -> JobStatus:
-    generation, runs = folder.current(), DriverRunsFile(folder.uri, s3).read().runs
+    generation, recorded = folder.current(), DriverRunsFile(folder.uri, s3).read()
+    runs = recorded.runs
     this = LeaseHolder.this_process()
     lease = LeaseFile(folder.uri, this, s3=s3).read()
     checkpoint = folder.checkpoint(generation.checkpoint) if generation else None
     held = lease is not None and not lease.record.holder.seen_dead_by(this)
-    state, cause, since = _state(spec, lease if held else None, runs, checkpoint)
+    state, cause, since = _state(spec, lease if held else None, recorded, checkpoint)
     recent = [run for run in runs if run.started > now - _RECENT]
     return JobStatus(
         job=spec.job.metadata.name,
@@ -133,17 +134,17 @@ def _status(spec: SpecFile, folder: JobFolder, s3: S3Client, now: datetime) -> J
 
 
 def _state(
-    spec: SpecFile, lease: StoredLease | None, runs: tuple[DriverRun, ...], checkpoint: Checkpoint | None
+    spec: SpecFile, lease: StoredLease | None, recorded: DriverRuns, checkpoint: Checkpoint | None
 ) -> tuple[State, str | None, datetime | None]:
     """The state, its cause, and since when.
 
     Args:
         spec: the job's.
         lease: None if nobody holds it, or a process that has ended.
-        runs: of drivers, the last one last.
+        recorded: runs of drivers.
         checkpoint: of the newest generation; None if none has begun.
     """
-    last = runs[-1] if runs else None
+    last = recorded.runs[-1] if recorded.runs else None
     if lease is not None and lease.record.state != LeaseState.RELEASED and lease.age_s < lease.record.duration_s:
         return ("stopping" if lease.record.state == LeaseState.STOPPING else "running"), None, lease.record.since
     if last is None:
@@ -153,7 +154,7 @@ def _state(
     if last.failure is None:
         finished = checkpoint is not None and checkpoint.get(FINISHED) is not None
         return ("finished" if finished else "stopped"), None, last.ended
-    why = why_stopped([run for run in runs if run.fingerprint == last.fingerprint and run.ended], spec.job.spec.restart)
+    why = why_stopped(recorded.counted(last.fingerprint), spec.job.spec.restart)
     at = f" at {last.failure.where}" if last.failure.where else ""
     cause = f"{last.failure.code}{at}: {last.failure.what}".lstrip(": ")
     return ("failed", f"{cause}; {why}", last.ended) if why else ("restarting", cause, last.ended)

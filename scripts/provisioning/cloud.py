@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from botocore.exceptions import ClientError
-
 from penstock.infra.plans import plans
-from penstock.scripts.provisioning import account_checks, state_bucket, zones
-from penstock.scripts.provisioning.api_server import ClusterAddress, cluster_address, reach
-from penstock.scripts.provisioning.aws_access import AwsAccess, Caller, code_of, translated
+from penstock.scripts.provisioning import account_checks, eks_cluster, state_bucket, zones
+from penstock.scripts.provisioning.api_server import ClusterAddress
+from penstock.scripts.provisioning.aws_access import AwsAccess, Caller, translated
 from penstock.scripts.provisioning.finding import OK, Finding, missing
 from penstock.sizing.errors import PenstockError
 
@@ -93,22 +91,8 @@ def _jobs_pods(aws: AwsAccess, address: ClusterAddress) -> list[Finding]:
 
 def _api_server(aws: AwsAccess) -> tuple[str, ClusterAddress | None]:
     """What is said of it, and its address if it is reached."""
-    spec = aws.environment.spec
-    if spec.eks is None or spec.endpoints is not None:
-        return "the environment has no cluster" if spec.eks is None else "an emulated cluster has none", None
-    with translated(f"EKS in {spec.region}"):
-        try:
-            cluster = aws.client("eks").describe_cluster(name=aws.environment.prefix)["cluster"]
-        except ClientError as error:
-            if code_of(error) == "ResourceNotFoundException":
-                return "the cluster does not exist yet", None
-            raise
-    authority = cluster.get("certificateAuthority", {}).get("data")
-    address = cluster_address({"cluster_name": cluster["name"], "cluster_endpoint": cluster.get("endpoint"), "cluster_ca": authority})
-    if address is None:
-        return f"the cluster is {cluster.get('status', 'not ready')}", None
-    reach(address, aws.environment)
-    return f"{address.endpoint} is reached", address
+    address = eks_cluster.reached(aws)
+    return (address, None) if isinstance(address, str) else (f"{address.endpoint} is reached", address)
 
 
 def _quotas(aws: AwsAccess) -> list[Finding]:

@@ -80,15 +80,48 @@ def stop_jobs(api: client.ApiClient, pod_margin_s: float = POD_MARGIN_S) -> tupl
         ApiServerNotReached: DEP-007.
     """
     with asked("the jobs"):
-        grace_s = max((pod.spec.termination_grace_period_seconds or 0 for pod in _pods(api)), default=0)
-        drivers = [*_scale_down(api), *_delete_runs(api), *_delete_applications(api)]
-    _wait(
-        lambda: [_name(pod) for pod in _pods(api)],
-        grace_s + pod_margin_s,
-        "pods",
-        "check the logs with kubectl logs, and delete a hanging pod with kubectl delete pod",
-    )
+        grace_s = _grace_s(api, OF_PENSTOCK)
+        drivers = [*_scale_down(api, OF_PENSTOCK), *_delete_runs(api), *_delete_applications(api)]
+    _wait_for_pods(api, OF_PENSTOCK, grace_s + pod_margin_s)
     return tuple(drivers)
+
+
+def stop_job(api: client.ApiClient, job: str, pod_margin_s: float = POD_MARGIN_S) -> bool:
+    """Stop the driver of one job, at the end of its micro-batch, and wait until all pods of the job are gone.
+
+    Args:
+        api: client of the cluster's API.
+        job: its name.
+        pod_margin_s: seconds that a pod may take in addition to its own grace period.
+
+    Returns:
+        Whether it was to run before.
+
+    Raises:
+        StillThere: DEP-011, with the pods.
+        KubernetesRefused: DEP-010.
+        ApiServerNotReached: DEP-007.
+    """
+    selector = of_job(job)
+    with asked(f"the job {job}"):
+        grace_s = _grace_s(api, selector)
+        stopped = _scale_down(api, selector)
+    _wait_for_pods(api, selector, grace_s + pod_margin_s)
+    return bool(stopped)
+
+
+def of_job(job: str) -> str:
+    """The selector of a job's objects."""
+    return f"{OF_PENSTOCK},penstock.dev/job={job}"
+
+
+def _grace_s(api: client.ApiClient, selector: str) -> int:
+    return max((pod.spec.termination_grace_period_seconds or 0 for pod in _pods(api, selector)), default=0)
+
+
+def _wait_for_pods(api: client.ApiClient, selector: str, limit_s: float) -> None:
+    fix = "check the logs with kubectl logs, and delete a hanging pod with kubectl delete pod"
+    _wait(lambda: [_name(pod) for pod in _pods(api, selector)], limit_s, "pods", fix)
 
 
 def drain_nodes(api: client.ApiClient, limit_s: float = NODES_LIMIT_S) -> tuple[tuple[str, ...], int]:
@@ -113,16 +146,16 @@ def drain_nodes(api: client.ApiClient, limit_s: float = NODES_LIMIT_S) -> tuple[
     return pools, claims
 
 
-def _pods(api: client.ApiClient) -> Sequence[Any]:
+def _pods(api: client.ApiClient, selector: str) -> Sequence[Any]:
     core = client.CoreV1Api(api)
-    pods = core.list_pod_for_all_namespaces(label_selector=OF_PENSTOCK, _request_timeout=REQUEST_LIMIT_S).items
+    pods = core.list_pod_for_all_namespaces(label_selector=selector, _request_timeout=REQUEST_LIMIT_S).items
     # A completed pod blocks nothing; a bounded run keeps it for its log.
     return [pod for pod in pods if pod.status.phase not in ("Succeeded", "Failed")]
 
 
-def _scale_down(api: client.ApiClient) -> list[str]:
+def _scale_down(api: client.ApiClient, selector: str) -> list[str]:
     apps = client.AppsV1Api(api)
-    sets = apps.list_stateful_set_for_all_namespaces(label_selector=OF_PENSTOCK, _request_timeout=REQUEST_LIMIT_S).items
+    sets = apps.list_stateful_set_for_all_namespaces(label_selector=selector, _request_timeout=REQUEST_LIMIT_S).items
     running = [driver for driver in sets if driver.spec.replicas != 0]
     for driver in running:
         apps.patch_namespaced_stateful_set_scale(

@@ -110,6 +110,20 @@ class StateMoved(DocumentError):
     title = "state location changed"
 
 
+class JobNotDeployed(RunFailed):
+    """The cluster has no driver of this job that could be stopped or resumed: it is not deployed, or is a bounded run."""
+
+    code = "DEP-017"
+    title = "job not deployed"
+
+
+class DriverNotReady(RunFailed):
+    """A driver that was started does not read its sources in time."""
+
+    code = "DEP-018"
+    title = "driver not ready"
+
+
 class StateNotWritten(RunFailed):
     """The last apply could not save its state to the backend and left it in the stack's folder."""
 

@@ -23,10 +23,11 @@ from penstock.jobs.storage.generation import Fingerprint, Generation, JobFolder,
 from penstock.jobs.storage.lease import Lease, LeaseFile
 from penstock.jobs.storage.lease_holder import LeaseHolder
 from penstock.jobs.watermark import Watermarks
-from penstock.scripts.cli import status
+from penstock.scripts.cli import resume, status, stop
 from penstock.scripts.emulation.emulated_aws import EmulatedAws
 from penstock.scripts.errors import WrongUsage
 from penstock.scripts.provisioning.aws_access import AwsAccess
+from penstock.scripts.provisioning.errors import JobNotDeployed
 from tests.emulated.small_stacks import environment
 from tests.kube.evidence import wait_for
 
@@ -187,6 +188,17 @@ def test_the_table_has_the_runs_of_the_jobs_that_are_named(place: Place, capsys:
     code, out = place.status(capsys, "--job", "clicks")
     assert code == 1 and "views" not in out
     assert "runs of the drivers of clicks" in out and "JOB-001: Kafka brokers unreachable" in out
+
+
+@pytest.mark.parametrize("verb", [stop, resume])
+def test_without_a_cluster_nothing_can_be_stopped_or_resumed(place: Place, verb: Any) -> None:
+    file = place.folder / "environment.yaml"
+    file.write_text(place.own.text())
+    parser = argparse.ArgumentParser()
+    verb.add_arguments(parser)
+    with pytest.raises(JobNotDeployed) as raised:
+        verb.run(parser.parse_args([str(file), "--job", "clicks"]))
+    assert (raised.value.code, raised.value.given) == ("DEP-017", "an emulated cluster has none")
 
 
 def test_an_unknown_job_is_named_with_those_that_exist(place: Place, capsys: pytest.CaptureFixture[str]) -> None:

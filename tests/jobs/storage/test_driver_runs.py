@@ -73,7 +73,7 @@ def test_a_job_that_is_stopped_starts_once_it_has_changed(folder: str, capsys: p
         _begin(folder, 2)
     error = raised.value
     assert error.given == "stopped since 2026-11-25 20:02:00 UTC by JOB-004: app does not match its spec (job.write): need each source once"
-    assert "another restartNonce" in error.fix
+    assert "penstock resume" in error.fix
     # It is said again at each start, and no start is recorded.
     with pytest.raises(JobStopped):
         _begin(folder, 3)
@@ -92,6 +92,15 @@ def test_a_driver_that_was_killed_has_failed_and_one_that_went_with_its_pod_does
     with pytest.raises(JobStopped) as raised:
         _begin(folder, 4, uid="uid-2")
     assert raised.value.need == "a job that has changed: 2 failures within 3600 s; spec.restart allows 1"
+
+
+def test_a_job_that_is_resumed_begins_without_failures(folder: str) -> None:
+    _begin(folder, 1).ended(MISTAKE)
+    DriverRunsFile(folder).change(DriverRuns.resumed)
+    _begin(folder, 2).ended(MISTAKE)
+    with pytest.raises(JobStopped):
+        _begin(folder, 3)
+    assert [run.token for run in _runs(folder)] == [1, 2]
 
 
 def test_an_outage_is_waited_for(folder: str) -> None:

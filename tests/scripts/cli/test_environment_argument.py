@@ -5,12 +5,32 @@ import argparse
 import pytest
 
 from penstock.infra.errors import NoEnvironment
-from penstock.scripts.cli import bootstrap, cost, deploy, destroy, doctor, lint, place, report, scan, size, status, synth, topics, up
+from penstock.scripts.cli import (
+    bootstrap,
+    cost,
+    deploy,
+    destroy,
+    doctor,
+    lint,
+    place,
+    report,
+    resume,
+    scan,
+    size,
+    status,
+    stop,
+    synth,
+    topics,
+    up,
+)
 from penstock.scripts.cli.environment_argument import chosen, chosen_or_none, take_stacks
 from penstock.scripts.errors import WrongUsage
 
 # What a command line needs beside the environment.
-WORDS = {size: ["a.yaml"], cost: ["a.yaml"], place: ["a.json"], report: ["a.yaml"], up: ["a.yaml"], topics: ["plan"]}
+JOB = ["--job", "clicks"]
+SPEC = ["a.yaml"]
+WORDS = {size: SPEC, cost: SPEC, place: ["a.json"], report: SPEC, up: SPEC, topics: ["plan"], stop: JOB, resume: JOB}
+ON_AWS = (bootstrap, deploy, destroy, doctor, resume, scan, status, stop, synth, topics)
 
 
 @pytest.fixture(autouse=True)
@@ -24,20 +44,20 @@ def parsed(verb: object, *words: str) -> argparse.Namespace:
     return parser.parse_args([*WORDS.get(verb, []), *words])  # type: ignore[call-overload]
 
 
-@pytest.mark.parametrize("verb", [bootstrap, cost, deploy, destroy, doctor, lint, place, report, scan, size, status, synth, topics, up])
+@pytest.mark.parametrize("verb", [*ON_AWS, cost, lint, place, report, size, up])
 @pytest.mark.parametrize("option", ["-e", "--environment"])
 def test_every_verb_that_takes_an_environment_takes_it_as_an_option(verb: object, option: str) -> None:
     given = parsed(verb, option, "dev").environment
     assert given == (["dev"] if verb is cost else "dev")
 
 
-@pytest.mark.parametrize("verb", [bootstrap, deploy, destroy, doctor, scan, status, synth, topics])
+@pytest.mark.parametrize("verb", ON_AWS)
 @pytest.mark.parametrize("words", [["dev"], ["-e", "dev"], ["dev", "-e", "dev"], ["-e", "dev", "dev"]])
 def test_what_works_on_aws_takes_the_environment_as_argument_and_as_option(verb: object, words: list[str]) -> None:
     assert chosen(parsed(verb, *words)).name == "dev"
 
 
-@pytest.mark.parametrize("verb", [bootstrap, deploy, destroy, doctor, scan, status, synth, topics])
+@pytest.mark.parametrize("verb", ON_AWS)
 def test_an_argument_and_an_option_that_differ_are_wrong_usage(verb: object) -> None:
     arguments = parsed(verb, "dev", "-e", "production")
     if verb is deploy:

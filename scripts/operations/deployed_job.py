@@ -1,0 +1,96 @@
+"""A job of an environment, with its cluster and its folder on S3, for verbs that act on one."""
+
+from __future__ import annotations
+
+import argparse
+import difflib
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from penstock.infra.environment import Environment
+from penstock.jobs.spec import SpecFile, load
+from penstock.jobs.storage.driver_runs import DriverRunsFile
+from penstock.scripts.errors import WrongUsage
+from penstock.scripts.operations.job_status import JobStatus, status_of
+from penstock.scripts.provisioning import eks_cluster
+from penstock.scripts.provisioning.aws_access import AwsAccess
+from penstock.scripts.provisioning.errors import JobNotDeployed
+
+if TYPE_CHECKING:
+    from kubernetes.client import ApiClient
+
+
+def add_job_argument(parser: argparse.ArgumentParser) -> None:
+    """``--job NAME``, which is required."""
+    parser.add_argument("--job", required=True, metavar="NAME", help="a job of the environment")
+
+
+def jobs_of(environment: Environment, names: Sequence[str] = ()) -> list[SpecFile]:
+    """The specs of an environment's jobs.
+
+    Args:
+        environment: of the jobs.
+        names: of those that are meant; all if there are none.
+
+    Raises:
+        WrongUsage: USE-001, no job has the name.
+        PenstockError: what is wrong with a spec.
+    """
+    specs = {spec.job.metadata.name: spec for spec in (load(Path(path)) for path in environment.spec.jobs)}
+    for name in names:
+        if name not in specs:
+            close = difflib.get_close_matches(name, specs, n=1)
+            need = f"a job of environment {environment.name}: {', '.join(specs) or 'it has none'}"
+            raise WrongUsage(given=f"--job {name}", need=need, fix=f"did you mean {close[0]}?" if close else "correct the name")
+    return [spec for name, spec in specs.items() if not names or name in names]
+
+
+class DeployedJob:
+    """A job of an environment.
+
+    Args:
+        environment: of the job.
+        name: of the job.
+
+    Raises:
+        PenstockError: USE-001, DEP-002, TOOL-030, and what is wrong with a spec.
+    """
+
+    def __init__(self, environment: Environment, name: str) -> None:
+        (self._spec,) = jobs_of(environment, [name])
+        self.name = name
+        self._environment = environment
+        self._aws = AwsAccess(environment)
+        self._aws.check_account()
+        self._s3 = self._aws.client("s3")
+        self._bucket = environment.spec.buckets.checkpoints
+
+    @property
+    def runs(self) -> DriverRunsFile:
+        """The runs of its drivers."""
+        return DriverRunsFile(f"s3a://{self._bucket}/{self.name}", self._s3)
+
+    def status(self) -> JobStatus:
+        """Its status now."""
+        return status_of(self._spec, self._bucket, self._s3, datetime.now(UTC))
+
+    @contextmanager
+    def cluster(self) -> Iterator[ApiClient]:
+        """A client of its cluster's API.
+
+        Raises:
+            JobNotDeployed: DEP-017, there is no cluster.
+            ApiServerNotReached: DEP-007.
+        """
+        # The client of Kubernetes takes long to import.
+        from penstock.scripts.provisioning.kubernetes_access import connected, eks_token
+
+        address = eks_cluster.reached(self._aws)
+        if isinstance(address, str):
+            fix = f"deploy it: penstock deploy {self._environment.name}"
+            raise JobNotDeployed(path=f"job {self.name}", given=address, need="a cluster that it runs in", fix=fix)
+        with connected(address, lambda: eks_token(self._aws, address.name)) as api:
+            yield api

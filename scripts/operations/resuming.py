@@ -1,0 +1,105 @@
+"""A job that is stopped, or that has failed for good, runs again."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+from kubernetes import client
+
+from penstock.jobs.storage.driver_runs import DriverRuns, DriverRunsFile
+from penstock.scripts.provisioning.draining import LOOK_EVERY_S, of_job
+from penstock.scripts.provisioning.errors import DriverNotReady, JobNotDeployed
+from penstock.scripts.provisioning.kubernetes_access import REQUEST_LIMIT_S, asked
+
+# As a release waits: for a node, the image, Spark's start and its executors.
+READY_LIMIT_S = 600.0
+
+
+def driver_of(api: client.ApiClient, job: str) -> Any:
+    """The StatefulSet of a job's driver.
+
+    Raises:
+        JobNotDeployed: DEP-017.
+        KubernetesRefused: DEP-010.
+        ApiServerNotReached: DEP-007.
+    """
+    with asked(f"the job {job}"):
+        found = client.AppsV1Api(api).list_stateful_set_for_all_namespaces(label_selector=of_job(job), _request_timeout=REQUEST_LIMIT_S)
+    if not found.items:
+        need = "a StatefulSet of its driver in the cluster; a bounded run has none, and ends by itself"
+        raise JobNotDeployed(path=f"job {job}", need=need, fix="deploy it: penstock deploy ENV jobs-charts")
+    return found.items[0]
+
+
+def resume(api: client.ApiClient, job: str, runs: DriverRunsFile) -> bool:
+    """Start the driver of a job that does not run. Its failures so far do not count any more.
+
+    Args:
+        api: client of the cluster's API.
+        job: its name.
+        runs: of the job's drivers.
+
+    Returns:
+        Whether it was started; False if it runs or starts already.
+
+    Raises:
+        JobNotDeployed: DEP-017.
+        KubernetesRefused: DEP-010.
+        ApiServerNotReached: DEP-007.
+        PenstockError: JOB-009, JOB-082.
+    """
+    driver, core = driver_of(api, job), client.CoreV1Api(api)
+    with asked(f"the job {job}"):
+        crashed = _crashed(core, driver)
+    if driver.spec.replicas != 0 and not crashed:
+        return False
+    # Before the driver starts: it reads it.
+    runs.change(DriverRuns.resumed)
+    place = {"namespace": driver.metadata.namespace, "_request_timeout": REQUEST_LIMIT_S}
+    with asked(f"the job {job}"):
+        for pod in crashed:
+            # Its container would start again within five minutes; another pod does at once.
+            core.delete_namespaced_pod(pod, **place)
+        if driver.spec.replicas == 0:
+            client.AppsV1Api(api).patch_namespaced_stateful_set_scale(driver.metadata.name, body={"spec": {"replicas": 1}}, **place)
+    return True
+
+
+def wait_until_ready(api: client.ApiClient, job: str, why_not: Callable[[], str], limit_s: float = READY_LIMIT_S) -> None:
+    """Wait until the driver's query reads.
+
+    Args:
+        api: client of the cluster's API.
+        job: its name.
+        why_not: what is known of a driver that is not ready.
+        limit_s: timeout in seconds.
+
+    Raises:
+        DriverNotReady: DEP-018.
+        KubernetesRefused: DEP-010.
+        ApiServerNotReached: DEP-007.
+    """
+    until_s = time.monotonic() + limit_s
+    while not _is_ready(driver_of(api, job)):
+        if time.monotonic() > until_s:
+            fix = "check penstock status and penstock doctor; the driver is started on, and penstock stop ends that"
+            raise DriverNotReady(path=f"job {job}", given=why_not(), need=f"a query that reads within {limit_s:g} s", fix=fix)
+        time.sleep(LOOK_EVERY_S)
+
+
+def _is_ready(driver: Any) -> bool:
+    status = driver.status
+    return driver.spec.replicas != 0 and bool(status.ready_replicas) and status.observed_generation == driver.metadata.generation
+
+
+def _crashed(core: client.CoreV1Api, driver: Any) -> list[str]:
+    """Names of the driver's pods whose container has ended and waits for its next start."""
+    labels = ",".join(f"{name}={value}" for name, value in driver.spec.selector.match_labels.items())
+    pods = core.list_namespaced_pod(driver.metadata.namespace, label_selector=labels, _request_timeout=REQUEST_LIMIT_S).items
+    return [pod.metadata.name for pod in pods if any(_has_ended(one) for one in pod.status.container_statuses or ())]
+
+
+def _has_ended(container: Any) -> bool:
+    return container.state.running is None and (container.state.terminated is not None or container.restart_count > 0)

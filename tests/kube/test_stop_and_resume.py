@@ -1,0 +1,133 @@
+"""A job that is stopped and resumed, against a real API server; what controllers and the kubelet would do, the tests do."""
+
+from __future__ import annotations
+
+import threading
+import uuid
+from collections.abc import Iterator
+from datetime import UTC, datetime
+
+import boto3
+import pytest
+from kubernetes import client, config
+
+from penstock.jobs.storage.driver_runs import DriverRun, DriverRunsFile
+from penstock.jobs.storage.generation import Fingerprint
+from penstock.scripts.emulation.emulated_aws import EmulatedAws
+from penstock.scripts.kube.api_server import ApiServer
+from penstock.scripts.operations.resuming import driver_of, resume, wait_until_ready
+from penstock.scripts.provisioning.draining import stop_job
+from penstock.scripts.provisioning.errors import DriverNotReady, JobNotDeployed
+from tests.kube.objects import Object, Objects
+
+LIMIT_S = 60
+POD = {"containers": [{"name": "driver", "image": "none"}], "terminationGracePeriodSeconds": 1}
+RUN = DriverRun(token=3, driver="d", pod_uid=None, fingerprint=Fingerprint(app="a", spec="s", plan="p"), started=datetime.now(UTC))
+
+
+class Job:
+    """A job in a namespace of its own, with the objects that stopping and resuming touch."""
+
+    def __init__(self, objects: Objects) -> None:
+        self.name = f"j{uuid.uuid4().hex[:6]}"
+        self._objects = objects
+        namespace = self._namespace = f"job-{self.name}"
+        labels = {"app.kubernetes.io/part-of": "penstock", "penstock.dev/job": self.name}
+        meta = {"name": f"{self.name}-driver", "namespace": namespace, "labels": labels}
+        template = {"metadata": {"labels": labels}, "spec": POD}
+        spec = {"replicas": 1, "serviceName": meta["name"], "selector": {"matchLabels": labels}, "template": template}
+        self.driver: Object = {"apiVersion": "apps/v1", "kind": "StatefulSet", "metadata": meta, "spec": spec}
+        self.pod: Object = {"apiVersion": "v1", "kind": "Pod", "metadata": {**meta, "name": f"{self.name}-driver-0"}, "spec": POD}
+        objects.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}})
+        objects.apply({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "default", "namespace": namespace}})
+        objects.apply(self.driver)
+        objects.apply(self.pod)
+
+    def replicas(self) -> int:
+        """As the API has them."""
+        return int(self._objects.get(self.driver)["spec"]["replicas"])
+
+    def pods(self) -> list[str]:
+        """Names of the pods."""
+        return [one["metadata"]["name"] for one in self._objects.list("v1", "Pod", self._namespace)]
+
+    def ready(self, count: int) -> None:
+        """What the StatefulSet's controller says once the pod is ready."""
+        generation = self._objects.get(self.driver)["metadata"]["generation"]
+        self._objects.set_status(self.driver, {"replicas": 1, "readyReplicas": count, "observedGeneration": generation})
+
+    def crash(self) -> None:
+        """What the kubelet says of a container that ends again and again."""
+        waiting = {"waiting": {"reason": "CrashLoopBackOff", "message": "back-off 5m0s"}}
+        container = {"name": "driver", "image": "none", "imageID": "none", "ready": False, "restartCount": 4, "state": waiting}
+        self._objects.set_status(self.pod, {"phase": "Running", "containerStatuses": [container]})
+
+
+@pytest.fixture(scope="module")
+def api(kube: ApiServer) -> Iterator[client.ApiClient]:
+    with config.new_client_from_config(config_file=str(kube.kubeconfig)) as made:
+        yield made
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DriverRunsFile]:
+    with EmulatedAws(log=tmp_path_factory.mktemp("aws") / "aws.log") as aws:
+        s3 = boto3.client(
+            "s3", endpoint_url=aws.endpoint, region_name="us-east-1", aws_access_key_id="1" * 12, aws_secret_access_key="emulated"
+        )
+        s3.create_bucket(Bucket="checkpoints")
+        yield DriverRunsFile("s3a://checkpoints/clicks", s3)
+
+
+@pytest.fixture
+def job(objects: Objects) -> Job:
+    return Job(objects)
+
+
+def test_a_stopped_job_has_no_driver_until_it_is_resumed(api: client.ApiClient, objects: Objects, job: Job, runs: DriverRunsFile) -> None:
+    other = Job(objects)
+
+    def kubelet() -> None:
+        objects.wait_for(job.driver, f"penstock.dev/job={job.name}", lambda found: found[0]["spec"]["replicas"] == 0, LIMIT_S)
+        objects.delete(job.pod)
+
+    thread = threading.Thread(target=kubelet)
+    thread.start()
+    assert stop_job(api, job.name, LIMIT_S)
+    thread.join()
+    assert (job.replicas(), job.pods()) == (0, [])
+    # Another job runs on.
+    assert (other.replicas(), other.pods()) == (1, [f"{other.name}-driver-0"])
+    assert not stop_job(api, job.name, LIMIT_S)
+
+    assert resume(api, job.name, runs)
+    assert job.replicas() == 1
+    job.ready(1)
+    wait_until_ready(api, job.name, lambda: "", LIMIT_S)
+
+
+def test_a_job_that_has_failed_gets_a_new_pod_and_its_failures_are_forgiven(api: client.ApiClient, job: Job, runs: DriverRunsFile) -> None:
+    runs.change(lambda known: known.begun(RUN))
+    job.crash()
+    assert resume(api, job.name, runs)
+    assert (job.replicas(), job.pods()) == (1, [])
+    assert runs.read().resumed_after == RUN.token
+
+
+def test_a_driver_that_starts_or_runs_is_left_alone(api: client.ApiClient, job: Job, runs: DriverRunsFile) -> None:
+    before = runs.read()
+    assert not resume(api, job.name, runs)
+    assert (job.pods(), runs.read()) == ([f"{job.name}-driver-0"], before)
+
+
+def test_a_driver_that_is_not_ready_in_time_is_said_with_what_is_known(api: client.ApiClient, job: Job) -> None:
+    job.ready(0)
+    with pytest.raises(DriverNotReady) as raised:
+        wait_until_ready(api, job.name, lambda: "JOB-001: Kafka brokers unreachable", limit_s=0)
+    assert (raised.value.code, raised.value.given) == ("DEP-018", "JOB-001: Kafka brokers unreachable")
+
+
+def test_a_job_that_is_not_deployed_is_named(api: client.ApiClient) -> None:
+    with pytest.raises(JobNotDeployed) as raised:
+        driver_of(api, "nobody")
+    assert (raised.value.code, raised.value.path) == ("DEP-017", "job nobody")
