@@ -86,9 +86,11 @@ def unrecorded_end(run: DriverRun, pod_uid: str | None) -> Failure:
         run: that has not ended.
         pod_uid: of the driver that starts now.
     """
-    if run.pod_uid is not None and run.pod_uid != pod_uid:
-        return Failure(code="", what="its pod has gone, with its node or by eviction", answer="always")
-    return Failure(code="", what="killed before it could record why, for example by the kernel for its memory", answer="limited")
+    if run.pod_uid is not None and run.pod_uid == pod_uid:
+        return Failure(code="", what="killed before it could record why, for example by the kernel for its memory", answer="limited")
+    # Outside of a pod somebody has started it again, and knows why it ended.
+    what = "its process ended before it could record why" if run.pod_uid is None else "its pod has gone, with its node or by eviction"
+    return Failure(code="", what=what, answer="always")
 
 
 def why_stopped(runs: Sequence[DriverRun], limit: Restart) -> str | None:
@@ -98,7 +100,6 @@ def why_stopped(runs: Sequence[DriverRun], limit: Restart) -> str | None:
         runs: the last ones of what the job is now, each with an end; the last one last.
         limit: the spec's.
     """
-    failures = [run.failure for run in runs if run.failure is not None]
     last = runs[-1].failure if runs else None
     if last is None or last.answer == "always":
         return None
@@ -107,7 +108,6 @@ def why_stopped(runs: Sequence[DriverRun], limit: Restart) -> str | None:
     if last.answer == "unless-repeated" and _repeated(runs, last) >= _SAME_FAILURES:
         return f"it failed {_SAME_FAILURES} times in a row, with no micro-batch in between"
     counted = sum(1 for _ in _counted(runs, limit))
-    assert failures
     if counted > limit.failures:
         return f"{counted} failures within {limit.within / 1000:g} s; spec.restart allows {limit.failures}"
     return None

@@ -71,16 +71,16 @@ class Restarts:
             BucketUnreachable: JOB-009.
         """
         run = DriverRun(token=token, driver=str(holder), pod_uid=holder.pod_uid, fingerprint=fingerprint, started=self._clock())
-        self._file.change(lambda runs: self._begun(runs, run))
+        runs = self._file.change(lambda known: self._begun(known, run))
+        if runs.runs[-1] != run:
+            own = runs.counted(fingerprint)
+            raise _stopped(own[-1], why_stopped(own, self._limit) or "")
         self._run = run
 
     def _begun(self, runs: DriverRuns, run: DriverRun) -> DriverRuns:
+        """With this run, unless the job is stopped. The ends of earlier ones are recorded in any case: the time of a failure stays."""
         known = self._all_ended(runs, run)
-        own = known.counted(run.fingerprint)
-        why = why_stopped(own, self._limit)
-        if why is not None:
-            raise _stopped(own[-1], why)
-        return known.begun(run)
+        return known if why_stopped(known.counted(run.fingerprint), self._limit) else known.begun(run)
 
     def _all_ended(self, runs: DriverRuns, run: DriverRun) -> DriverRuns:
         """With the ends of those that could not say how: this driver holds the lease that they had."""

@@ -61,9 +61,15 @@ def test_a_failed_query_is_the_teams_if_it_came_through_their_code() -> None:
 
 @pytest.mark.parametrize(
     ("uid_before", "uid_now", "answer"),
-    [("uid-1", "uid-1", "limited"), ("uid-1", "uid-2", "always"), ("uid-1", None, "always"), (None, None, "limited")],
+    [
+        ("uid-1", "uid-1", "limited"),
+        ("uid-1", "uid-2", "always"),
+        ("uid-1", None, "always"),
+        (None, None, "always"),
+        (None, "uid-1", "always"),
+    ],
 )
-def test_a_driver_that_recorded_no_end_was_killed_or_went_with_its_pod(uid_before: str, uid_now: str, answer: Answer) -> None:
+def test_a_driver_that_recorded_no_end_was_killed_or_went_with_its_pod(uid_before: str | None, uid_now: str | None, answer: Answer) -> None:
     assert unrecorded_end(_run(None, pod_uid=uid_before), uid_now).answer == answer
 
 

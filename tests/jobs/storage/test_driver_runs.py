@@ -41,8 +41,12 @@ class Clock:
 
 def _begin(folder: str, token: int, what: Fingerprint = ONE, uid: str | None = "uid-1", limit: Restart | None = None) -> Restarts:
     restarts = Restarts(folder, limit or Restart(failures=1), Clock())
-    restarts.begin(token, LeaseHolder(host="h", pid=1, pod="clicks-driver-0", pod_uid=uid), what)
+    restarts.begin(token, _holder(uid), what)
     return restarts
+
+
+def _holder(uid: str | None) -> LeaseHolder:
+    return LeaseHolder(host="h", pid=1, pod="clicks-driver-0", pod_uid=uid)
 
 
 def _runs(folder: str) -> tuple[DriverRun, ...]:
@@ -92,6 +96,11 @@ def test_a_driver_that_was_killed_has_failed_and_one_that_went_with_its_pod_does
     with pytest.raises(JobStopped) as raised:
         _begin(folder, 4, uid="uid-2")
     assert raised.value.need == "a job that has changed: 2 failures within 3600 s; spec.restart allows 1"
+    # When it was killed is when the next driver found out first: otherwise its failures would be forgotten an hour later.
+    ends = [run.ended for run in _runs(folder)]
+    with pytest.raises(JobStopped):
+        Restarts(folder, Restart(failures=1), lambda: datetime(2026, 11, 26, tzinfo=UTC)).begin(5, _holder("uid-2"), ONE)
+    assert [run.ended for run in _runs(folder)] == ends and None not in ends
 
 
 def test_a_job_that_is_resumed_begins_without_failures(folder: str) -> None:
