@@ -24,6 +24,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.streaming.process_tree import ProcessTree
+from penstock.infra.manifests.client_mode_conf import CLASS_DATA, CLASS_DATA_OPTIONS
 
 USER = "185"
 PHASES = ("Python with its imports", "JVM", "session", "executor registered", "first micro-batch")
@@ -165,7 +166,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.image_start", description=__doc__)
     parser.add_argument("images", nargs="+", metavar="NAME=ARCHIVE")
     parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--java", action="append", default=[], metavar="NAME=OPTIONS", help="options of an image's JVMs")
+    said = "options of an image's JVMs, instead of a deployment's"
+    parser.add_argument("--java", action="append", default=[], metavar="NAME=OPTIONS", help=said)
     arguments = parser.parse_args()
     # As Ctrl-C: the containers end.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
@@ -174,7 +176,8 @@ def main() -> None:
         containers = {}
         for name, _, archive in (one.partition("=") for one in arguments.images):
             root = Path(folder) / name
-            containers[name] = Container(root, unpacked(Path(archive), root), java.get(name, ""))
+            image = unpacked(Path(archive), root)
+            containers[name] = Container(root, image, java.get(name, deployed_java(root)))
         seconds: dict[str, list[list[float]]] = {name: [] for name in containers}
         # One round more than asked for: the first reads the files. Alternately, so that other load meets all alike.
         for number in range(arguments.rounds + 1):
@@ -187,6 +190,15 @@ def main() -> None:
     for number, measure in enumerate(MEASURED):
         medians = [statistics.median(some[number] for some in rounds) for rounds in seconds.values()]
         print(f"{measure:<24}" + "".join(f"{median:>16.1f}" for median in medians))
+
+
+def deployed_java(root: Path) -> str:
+    """The options of JVMs that a deployment gives an image of this release, and none for one without the archive of classes.
+
+    Args:
+        root: the image's file system.
+    """
+    return CLASS_DATA_OPTIONS if (root / CLASS_DATA.lstrip("/")).is_file() else ""
 
 
 def unpacked(archive: Path, root: Path) -> dict[str, Any]:

@@ -18,6 +18,7 @@ from benchmarks.pod_memory.report import PodMemory, joined, summary, table
 from benchmarks.pod_memory.run import MeasuredRun, measure
 from benchmarks.streaming.results import machine
 from benchmarks.streaming.rounds import Bench
+from penstock.scripts.local import class_data
 from penstock.scripts.progress import Steps
 from penstock.sizing.errors import PenstockError
 
@@ -41,6 +42,7 @@ def main() -> int:
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     steps = Steps()
     try:
+        class_data.make(steps)
         for name in arguments.job:
             run = _measured(name, arguments, steps)
             _keep(arguments.out, PodMemory(machine=machine(), runs=[run]))

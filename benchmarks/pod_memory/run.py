@@ -29,6 +29,7 @@ from penstock.jobs.configuration.runtime import RuntimeConfiguration
 from penstock.jobs.spec import load
 from penstock.jobs.targets import targets
 from penstock.scripts import layout
+from penstock.scripts.local import class_data
 from penstock.scripts.local.driver import LocalDriver
 from penstock.scripts.local.spark_cluster import ExecutorSize, SparkCluster, SparkWorker
 from penstock.scripts.progress import Steps
@@ -205,7 +206,7 @@ def _running(place: Place, planned: Plan, *, full_heap: bool) -> Iterator[tuple[
         cluster = held.enter_context(SparkCluster(place.folder / "spark", executors=EXECUTORS, size=size, environment=environment))
         port = _free_port()
         options = _options(planned, full_heap=full_heap)
-        conf = {**DEFAULTS, **_planned_conf(planned), **cluster.spark_conf, **_conf(place, port), **options}
+        conf = {**DEFAULTS, **_shared_classes(), **_planned_conf(planned), **cluster.spark_conf, **_conf(place, port), **options}
         scratch = Path(conf["spark.local.dir"])
         started = _GroupedDriver(_configuration(place, planned, cluster.url, conf), place, own)
         held.enter_context(started)
@@ -250,6 +251,11 @@ def _java_home(folder: Path, groups: Path) -> Path:
 
 def _planned_conf(planned: Plan) -> dict[str, str]:
     return {key: value for key, value in planned.spark_conf.items() if not key.startswith(_KUBERNETES)}
+
+
+def _shared_classes() -> dict[str, str]:
+    """In the place of the image's archive of classes, which has another class path."""
+    return {f"spark.{kind}.defaultJavaOptions": class_data.options() for kind in ("driver", "executor")}
 
 
 def _options(planned: Plan, *, full_heap: bool) -> dict[str, str]:

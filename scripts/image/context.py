@@ -18,8 +18,9 @@ from penstock.scripts.layout import ROOT
 TIME_S = 1_767_225_600
 DOCKERFILE = "infra/image/Dockerfile"
 # Of the folder infra/image; the lock's and the Dockerfile's changes are changes of the image too.
-_IMAGE = ("Dockerfile", "image.lock", "log4j2.properties", "run.py", "slim_spark.py")
+_IMAGE = ("Dockerfile", "class_path.py", "image.lock", "log4j2.properties", "run.py", "slim_spark.py")
 _INSTALLATION = ("spark-jars.pom.xml", "jars.sha256")
+_TRAINING = "class_data_training.py"
 # What setuptools reads; the folders behind the links of penstock/ come with them.
 _SOURCES = ("penstock", "sizing", "jobs", "infra", "scripts", "pyproject.toml", "README.md", "LICENSE")
 _LEFT_OUT = shutil.ignore_patterns("__pycache__", "*.pyc")
@@ -42,6 +43,8 @@ def fill(folder: Path, wheel: Path) -> None:
     installation = Path(str(files("penstock.scripts.installation"))) / "data"
     for name in _INSTALLATION:
         place(installation / name, folder / "scripts/installation/data" / name)
+    training = Path(str(files("penstock.scripts.local"))) / _TRAINING
+    place(training, folder / "scripts/local" / _TRAINING)
     jvm = Path(str(files("penstock.jobs"))) / "jvm"
     shutil.copytree(jvm, folder / "jobs/jvm", ignore=_LEFT_OUT)
     place(wheel, folder / "dist" / wheel.name)

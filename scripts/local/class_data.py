@@ -68,9 +68,9 @@ def _make(folder: Path, temporary: Path, cache: Cache, steps: Steps) -> None:
     log = cache.logs / f"{_NAME}.log"
     environment = {**os.environ, "PYTHONPATH": layout.python_path(), "PYSPARK_PYTHON": sys.executable}
     with steps.at(_NAME, "archiving Spark's classes, so that its JVMs start faster") as step:
-        ended = tool.run(
-            [sys.executable, "-m", _TRAINING, str(into / _ARCHIVE), str(work)], environment=environment, log=log, cwd=work, limit_s=_LIMIT_S
-        )
+        class_path = os.pathsep.join(str(jar) for jar in layout.spark_jars(cache))
+        command = [sys.executable, "-m", _TRAINING, str(into / _ARCHIVE), str(work), class_path]
+        ended = tool.run(command, environment=environment, log=log, cwd=work, limit_s=_LIMIT_S)
         made = into / _ARCHIVE
         if ended.code != 0 or not made.is_file():
             made.unlink(missing_ok=True)

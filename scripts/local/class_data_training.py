@@ -1,13 +1,14 @@
-"""A short session whose JVM leaves its classes in an archive: ``python -m penstock.scripts.local.class_data_training FILE FOLDER``.
+"""A short session whose JVM leaves its classes in an archive: ``python class_data_training.py FILE FOLDER [CLASS_PATH]``.
 
-It loads what the JVMs of jobs load: structured streaming with state in RocksDB, Python workers, the clients of Kafka and of S3. It reaches
-no network: the clients' port on loopback refuses.
+It loads what the JVMs of jobs load: structured streaming with state in RocksDB, Python workers, the clients of Kafka, S3 and Kubernetes,
+and what an executor has beside its tasks. It reaches no network: the clients' port on loopback refuses.
+
+Local runs use it, and the image's build, which has this file before it has Penstock's wheel: it imports nothing of Penstock.
 """
 
 from __future__ import annotations
 
 import contextlib
-import os
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,29 +16,47 @@ from typing import Any
 
 import pyarrow as pa
 from py4j.protocol import Py4JJavaError
+from pyspark import SparkConf, SparkContext
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from penstock.jobs.driver import session as spark_session
-from penstock.jobs.spec import State
-from penstock.scripts import layout
-
+# Those of the jobs' settings by which classes are loaded.
+JOBS = {
+    "spark.metrics.conf.*.sink.prometheusServlet.class": "org.apache.spark.metrics.sink.PrometheusServlet",
+    "spark.metrics.conf.*.sink.prometheusServlet.path": "/metrics/prometheus",
+    "spark.sql.adaptive.enabled": "false",
+    "spark.sql.streaming.stateStore.checkpointFormatVersion": "2",
+    "spark.sql.streaming.stateStore.providerClass": "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider",
+    "spark.sql.streaming.stateStore.rocksdb.boundedMemoryUsage": "true",
+    "spark.ui.prometheus.enabled": "true",
+    "spark.ui.showConsoleProgress": "false",
+}
+_EXECUTOR = ("org.apache.spark.executor.CoarseGrainedExecutorBackend", "org.apache.spark.scheduler.cluster.k8s.KubernetesExecutorBackend")
+# Penstock's own is for S3.
 _CHECKPOINTS = "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
 # Nothing listens there.
 _CLOSED = "127.0.0.1:1"
 _BATCHES = 2
 
 
-def main(archive: str, folder: str) -> None:
-    """Runs the session and ends its JVM, which then writes the archive."""
-    session = _session(Path(archive), Path(folder))
+def main(archive: Path, folder: Path, class_path: str) -> None:
+    """Runs the session and ends its JVM, which then writes the archive.
+
+    Args:
+        archive: the file that it writes.
+        folder: for the session's files; exists.
+        class_path: what is before Spark's own jars.
+    """
+    session = _session(archive, folder, class_path)
     gateway: Any = session.sparkContext._gateway
-    _stream(session, Path(folder))
-    with contextlib.suppress(Py4JJavaError):
-        _kafka(session)
-    with contextlib.suppress(Py4JJavaError):
-        _s3(session)
+    _stream(session, folder)
+    _executor(gateway.jvm)
+    for client in (_kafka, _s3):
+        with contextlib.suppress(Py4JJavaError):
+            client(gateway.jvm)
     session.stop()
+    with contextlib.suppress(Py4JJavaError):
+        _kubernetes(folder)
     process = gateway.proc
     gateway.shutdown()
     # PySpark's JVM ends when this pipe does.
@@ -45,22 +64,41 @@ def main(archive: str, folder: str) -> None:
     process.wait()
 
 
-def _session(archive: Path, folder: Path) -> SparkSession:
+def _session(archive: Path, folder: Path, class_path: str) -> SparkSession:
+    java = (
+        f'"-XX:ArchiveClassesAtExit={archive}"',
+        "-XX:+UseParallelGC",
+        # What it leaves out, signed jars and classes made at run time, is a line each.
+        "-Xlog:cds=error",
+        "-Xlog:cds+dynamic=error",
+        f'"-Djava.io.tmpdir={folder}"',
+        "-Dkubernetes.request.retry.backoffLimit=0",
+    )
     conf = {
-        **spark_session.state_conf(State()),
-        "spark.driver.extraClassPath": os.pathsep.join(str(jar) for jar in layout.spark_jars()),
-        "spark.driver.extraJavaOptions": f'"-XX:ArchiveClassesAtExit={archive}" -XX:+UseParallelGC "-Djava.io.tmpdir={folder}"',
-        "spark.driver.host": "127.0.0.1",
-        "spark.driver.bindAddress": "127.0.0.1",
-        "spark.local.dir": str(folder / "local"),
+        **_local(folder),
+        **JOBS,
+        "spark.driver.extraClassPath": class_path,
+        "spark.driver.extraJavaOptions": " ".join(java),
         "spark.sql.warehouse.dir": str(folder / "warehouse"),
         "spark.sql.streaming.checkpointFileManagerClass": _CHECKPOINTS,
         "spark.sql.shuffle.partitions": "2",
+    }
+    builder = SparkSession.builder.appName("class-data").master("local[2]")
+    for key, value in conf.items():
+        builder = builder.config(key, value)
+    session = builder.getOrCreate()
+    # What fails here is either meant to, or raised.
+    session.sparkContext.setLogLevel("OFF")
+    return session
+
+
+def _local(folder: Path) -> dict[str, str]:
+    return {
+        "spark.driver.host": "127.0.0.1",
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.local.dir": str(folder / "local"),
         "spark.ui.port": "0",
     }
-    session = spark_session.build("class-data", "local[2]", conf)
-    session.sparkContext.setLogLevel("ERROR")
-    return session
 
 
 def _stream(session: SparkSession, folder: Path) -> None:
@@ -80,14 +118,20 @@ def _stream(session: SparkSession, folder: Path) -> None:
     counts = kept.groupBy(F.window("timestamp", "1 second"), F.col("value") % 5).count()
     writer = counts.writeStream.outputMode("update").foreachBatch(write).option("checkpointLocation", f"file://{folder}/checkpoint")
     query = writer.start()
-    while len(query.recentProgress) < _BATCHES and query.exception() is None:
+    while len(query.recentProgress) < _BATCHES:
+        # Raises the failure of a query that has failed.
         query.awaitTermination(1)
     query.stop()
 
 
-def _kafka(session: SparkSession) -> None:
+def _executor(jvm: Any) -> None:
+    """What an executor's process has beside the tasks, which run in the driver's here."""
+    for name in _EXECUTOR:
+        jvm.java.lang.Class.forName(name)
+
+
+def _kafka(jvm: Any) -> None:
     """The clients, which load most of what they need as they are created."""
-    jvm: Any = session.sparkContext._jvm
     serialization = "org.apache.kafka.common.serialization.ByteArray"
     settings = jvm.java.util.HashMap()
     for key in ("key", "value"):
@@ -103,9 +147,8 @@ def _kafka(session: SparkSession) -> None:
         client.close(jvm.java.time.Duration.ofSeconds(0))
 
 
-def _s3(session: SparkSession) -> None:
+def _s3(jvm: Any) -> None:
     """s3a and the SDK below it, up to the first request."""
-    jvm: Any = session.sparkContext._jvm
     settings = jvm.org.apache.hadoop.conf.Configuration()
     for key, value in {
         "endpoint": f"http://{_CLOSED}",
@@ -123,5 +166,11 @@ def _s3(session: SparkSession) -> None:
     path.getFileSystem(settings).exists(path)
 
 
+def _kubernetes(folder: Path) -> None:
+    """Spark's scheduler for Kubernetes, up to the first requests."""
+    conf = {**_local(folder), "spark.app.name": "class-data", "spark.kubernetes.container.image": "none"}
+    SparkContext(conf=SparkConf().setMaster(f"k8s://http://{_CLOSED}").setAll(list(conf.items())))
+
+
 if __name__ == "__main__":
-    main(*sys.argv[1:])
+    main(Path(sys.argv[1]), Path(sys.argv[2]), "".join(sys.argv[3:]))

@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from penstock.infra.app_packages import PACKAGES
+from penstock.infra.manifests.client_mode_conf import CLASS_DATA
 from penstock.infra.manifests.config_map import APPS
 from penstock.infra.manifests.driver_pod import PYTHON, READY_FILE
 from penstock.infra.manifests.pod_security import SPARK_UID, WORK
@@ -69,7 +70,7 @@ def test_the_image_is_made_from_sparks_own_of_the_version_that_the_tests_run(bui
     assert image.base == "scratch"
     assert image.of("COPY")[0] == "--from=system / /"
     assert "--from=spark /opt/spark/ /opt/spark/" in image.of("COPY")
-    assert built["spark"].base == built["python"].base == "interpreter"
+    assert built["spark"].base == built["packages"].base == built["python"].base == "interpreter"
     base = built["system"].base
     assert base == built["interpreter"].base
     assert re.fullmatch(r"apache/spark:([0-9.]+)-scala2\.13-java17-ubuntu", base)
@@ -109,7 +110,8 @@ def test_nothing_is_installed_but_what_a_lock_names(built: dict[str | None, Stag
     assert not [
         text for text in runs if re.search(r"\b(apt|apt-get|apk|curl|wget|pip3? install|npm)\b", text.replace("uv pip install", ""))
     ]
-    install, apps, own = [text for text in built["python"].of("RUN") if "uv pip install" in text]
+    installs = [text for name in ("packages", "python") for text in built[name].of("RUN") if "uv pip install" in text]
+    install, apps, own = installs
     assert "--no-index --no-deps" in own and own.endswith("/build/penstock_kit-*.whl")
     for flag in ("--require-hashes", "--no-deps", "--only-binary :all:"):
         assert flag in install and flag in apps
@@ -149,7 +151,9 @@ def test_the_classes_for_the_jvm_are_built_as_the_set_up_builds_them(built: dict
     assert copied.split() == ["jobs/jvm/", "./"]
     (run,) = built["classes"].of("RUN")
     assert f"-f pom.xml {' '.join(jvm_classes.GOALS)}" in run
-    assert f"--from=classes /build/target/{JAR} /opt/spark/jars/" in image.of("COPY")
+    assert f"--from=classes /build/target/{JAR} /opt/spark/jars/lib/" in image.of("COPY")
+    # The class path has it before it is there.
+    assert re.search(rf"class_path\.py /opt/spark/jars \S+ {JAR} ", " ".join(built["spark"].of("RUN")))
 
 
 def test_docker_is_given_the_classes_sources_and_nothing_that_a_build_left_beside_them() -> None:
@@ -214,12 +218,37 @@ def test_the_manifests_and_the_image_mean_the_same_paths(image: Stage) -> None:
 def test_a_new_version_of_penstock_changes_none_of_the_large_layers(built: dict[str | None, Stage], image: Stage) -> None:
     """A layer is built again when one above it changes."""
     wheel = "dist/penstock_kit-*.whl /build/"
+    assert not [stage.name for stage in built.values() if wheel in stage.of("COPY") and stage.name != "python"]
     texts = [instruction.text for instruction in built["python"].instructions]
     assert texts[texts.index(wheel) + 1 :] == [text for text in built["python"].of("RUN") if "/opt/penstock/lib" in text]
     copied = image.of("COPY")
     lib = copied.index("--from=python /opt/penstock/lib/ /opt/penstock/lib/")
-    assert max(index for index, text in enumerate(copied) if "/opt/venv/" in text or "/build/spark/" in text) < lib
+    large = ("/opt/venv/", "/opt/spark/", CLASS_DATA.rpartition("/")[2])
+    assert max(index for index, text in enumerate(copied) if any(part in text for part in large)) < lib
     assert "/opt/penstock/lib" in environment(image)["PYTHONPATH"].split(":")
+
+
+def test_the_archive_of_classes_is_made_of_the_class_path_of_the_image_and_without_penstock(
+    built: dict[str | None, Stage], image: Stage
+) -> None:
+    """A version of Penstock that changes it would be 230 MB larger for each node that pulls it."""
+    stage = built["class-data"]
+    assert stage.base == "spark"
+    copied = stage.of("COPY")
+    # What is on the class path is in both: the archive has each jar's size and time.
+    jars = [text for text in copied if "/opt/spark/jars/" in text]
+    assert jars and jars == [text for text in image.of("COPY") if "/opt/spark/jars/" in text]
+    assert not [text for text in copied if "--from=python" in text or ".whl" in text]
+    (training,) = [text.split()[0] for text in copied if not text.startswith("--from=")]
+    assert not re.search(r"^\s*(from|import) penstock", (ROOT / training).read_text("utf-8"), re.MULTILINE)
+    made = f"/build/{Path(CLASS_DATA).name}"
+    assert f"--from=class-data {made} {Path(CLASS_DATA).parent}/" in image.of("COPY")
+    assert f"{Path(training).name} {made} " in stage.of("RUN")[-1]
+
+
+def test_nothing_of_the_image_is_in_sparks_folder_of_configurations(built: dict[str | None, Stage], image: Stage) -> None:
+    """An archive of classes does not fit where a folder of the class path has files."""
+    assert not [text for stage in (built["spark"], image) for text in stage.of("COPY") if "/opt/spark/conf" in text]
 
 
 def test_sparks_entry_point_is_the_images_because_it_starts_the_executors(image: Stage) -> None:

@@ -99,11 +99,13 @@ class PodRun(LocalRun):
     Args:
         released: the job's release.
         faults: number of committed micro-batches -> what is done to the job then, and only once.
+        looks: the same -> what is looked at then.
         failures_allowed: how many failures of the driver are left to its pod, which starts it again.
     """
 
     released: ReleasedJob | None = None
     faults: dict[int, Callable[[ReleasedJob], None]] = field(default_factory=dict)
+    looks: dict[int, Callable[[ReleasedJob], None]] = field(default_factory=dict)
     failures_allowed: int = 0
     _since: float | None = None
 
@@ -112,8 +114,10 @@ class PodRun(LocalRun):
         if self._since is not None:
             self.steps.line("fault", f"the next micro-batch was committed {time.monotonic() - self._since:.0f} s after it")
             self._since = None
+        assert self.released is not None
+        if look := self.looks.pop(self.micro_batches, None):
+            look(self.released)
         if fault := self.faults.pop(self.micro_batches, None):
-            assert self.released is not None
             self.steps.line("fault", fault.__name__.replace("_", " "))
             self._since = time.monotonic()
             fault(self.released)

@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from benchmarks.image_start import Container, unpacked
+from penstock.infra.manifests.client_mode_conf import CLASS_DATA
 from penstock.scripts.image.build import BuiltImage, Request, build_with_apps
 from penstock.scripts.image.errors import ImageNotBuilt
 from penstock.sizing.errors import ToolMissing
@@ -34,11 +36,18 @@ def package(folder: Path, first_line: str) -> Path:
     return folder
 
 
-def test_an_app_of_several_files_is_in_the_image(tmp_path: Path) -> None:
-    file = tmp_path / "image.tar"
-    apps = (package(tmp_path, "from my_team.rules import LIMIT"),)
+@pytest.fixture(scope="module")
+def team(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The archive of an image with an app of several files."""
+    folder = tmp_path_factory.mktemp("team")
+    apps = (package(folder, "from my_team.rules import LIMIT"),)
+    file = folder / "image.tar"
     assert built(Request(NAME, apps, assembled=True, file=file)).size_bytes > 10**9
-    with tarfile.open(file) as archive:
+    return file
+
+
+def test_an_app_of_several_files_is_in_the_image(team: Path) -> None:
+    with tarfile.open(team) as archive:
         layers = [name for name in archive.getnames() if name.endswith(".tar")]
         names: set[str] = set()
         for layer in layers:
@@ -49,6 +58,19 @@ def test_an_app_of_several_files_is_in_the_image(tmp_path: Path) -> None:
     assert {"opt/penstock/app/my_team/__init__.py", "opt/penstock/app/my_team/rules.py"} <= names
     # Compiled in the build: a pod's root file system is read-only.
     assert any(name.endswith(".pyc") for name in names)
+
+
+@pytest.mark.parametrize("class_path", ["{conf}/:{jars}/*", "{conf}::{jars}/*:/opt/spark/work-dir:"], ids=["driver", "executor"])
+def test_its_jvms_map_the_archive_of_classes(team: Path, tmp_path: Path, class_path: str) -> None:
+    """As the user of pods; with another class path the JVM, which is asked to end then, ends."""
+    container = Container(tmp_path / "root", unpacked(team, tmp_path / "root"), "")
+    program = "org.apache.spark.deploy.SparkSubmit"
+    options = [f"-XX:SharedArchiveFile={CLASS_DATA}", "-Xshare:on", "-Xlog:class+load"]
+    path = class_path.format(conf="/opt/spark/conf", jars="/opt/spark/jars")
+    with container.running("java", *options, "-cp", path, program, "--version") as ran:
+        assert f"{program} source: shared objects file (top)" in ran.stdout.read().decode()
+    with container.running("java", *options, "-cp", f"/opt/penstock/run.py:{path}", program, "--version") as ran:
+        assert "(top)" not in ran.stdout.read().decode()
 
 
 def test_an_app_that_cannot_be_imported_is_reported_with_its_line(tmp_path: Path) -> None:

@@ -4,10 +4,24 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from penstock.infra.manifests.client_mode_conf import CLASS_DATA
 from penstock.scripts.local.environment import LocalEnvironment
 from tests.pods.cluster_under_test import ClusterUnderTest
+from tests.pods.containers import control_group, processes, programs
 from tests.pods.job_run import run_of, run_to_the_end
+from tests.pods.pod_run import ReleasedJob
 from tests.pods.team_job import Surroundings, small_spec
+
+
+def all_jvms_map_the_archive_of_classes(job: ReleasedJob) -> None:
+    """A JVM whose class path is another one runs on without it, and says nothing."""
+    for pod in [*job.pods("driver"), *job.pods("executor")]:
+        group = control_group(job, pod.metadata.name)
+        # Not tini, which has the JVM's command line as its arguments.
+        jvms = [pid for pid in processes(group, b"/bin/java\0") if Path(f"/proc/{pid}/comm").read_text("utf-8") == "java\n"]
+        assert jvms, f"there are {programs(group)}"
+        for pid in jvms:
+            assert CLASS_DATA in Path(f"/proc/{pid}/maps").read_text("utf-8"), f"{pod.metadata.name} does not map it"
 
 
 def test_every_row_of_the_worked_example_comes_out_right(
@@ -15,7 +29,10 @@ def test_every_row_of_the_worked_example_comes_out_right(
 ) -> None:
     spec = small_spec("user_credit", tmp_path)
     with run_of(spec, cluster, local, around, helm, tmp_path) as run:
+        if cluster.own:
+            run.looks = {1: all_jvms_map_the_archive_of_classes}
         verdict = run_to_the_end(run)
+    assert not run.looks
     assert verdict.compared
     assert not verdict.differences
 

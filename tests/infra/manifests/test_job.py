@@ -8,7 +8,7 @@ import kubernetes_validate
 import pytest
 import yaml
 
-from penstock.infra.manifests.client_mode_conf import client_mode_conf, owned_conf
+from penstock.infra.manifests.client_mode_conf import CLASS_DATA_OPTIONS, client_mode_conf, owned_conf
 from penstock.infra.manifests.config_map import fingerprint
 from penstock.infra.manifests.deployed_job import DeployedJob
 from penstock.infra.manifests.driver_pod import READY_FILE
@@ -245,6 +245,15 @@ def test_executors_have_two_heaps_of_glibc_unless_a_spec_says_otherwise() -> Non
     assert client_mode_conf(deployed())[key] == "2"
     own = plan.model_copy(update={"spark_conf": {**plan.spark_conf, key: "8"}})
     assert client_mode_conf(deployed(plan=own))[key] == "8"
+
+
+@pytest.mark.parametrize("role", ["driver", "executor"])
+def test_jvms_map_the_images_archive_of_classes_beside_the_options_of_a_spec(role: str) -> None:
+    key, plan = f"spark.{role}.defaultJavaOptions", deployed().plan
+    own = plan.model_copy(update={"spark_conf": {**plan.spark_conf, f"spark.{role}.extraJavaOptions": "-XX:+UseZGC"}})
+    assert client_mode_conf(deployed(plan=own))[key] == CLASS_DATA_OPTIONS
+    without = plan.model_copy(update={"spark_conf": {**plan.spark_conf, key: ""}})
+    assert client_mode_conf(deployed(plan=without))[key] == ""
 
 
 def test_executors_are_decommissioned_unless_a_spec_says_otherwise() -> None:

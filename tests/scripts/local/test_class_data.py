@@ -4,8 +4,10 @@ from pathlib import Path
 
 import pytest
 
+from penstock.jobs.driver import session as spark_session
+from penstock.jobs.spec import State
 from penstock.scripts.installation.cache import Cache
-from penstock.scripts.local import class_data
+from penstock.scripts.local import class_data, class_data_training
 from penstock.scripts.progress import Steps
 
 
@@ -42,3 +44,8 @@ def test_another_jvm_gets_another_archive(cache: Cache, tmp_path: Path, monkeypa
         monkeypatch.setenv("JAVA_HOME", str(home))
         entries.append(class_data._folder(cache))
     assert len(set(entries)) == 2
+
+
+def test_the_session_that_loads_the_classes_has_the_settings_of_jobs() -> None:
+    """It imports nothing of Penstock, whose wheel comes later in the image's build."""
+    assert class_data_training.JOBS.items() <= {**spark_session.FIXED, **spark_session.state_conf(State())}.items()
