@@ -52,10 +52,12 @@ class Listener:
     Args:
         address: IP address that it listens on; with a loopback address it has no endpoint for pods and no client for kubelets.
         within: command that runs another one where this address is; empty: on this machine itself.
+        port: that it listens on; None: a free one.
     """
 
     address: str = "127.0.0.1"
     within: tuple[str, ...] = ()
+    port: int | None = None
 
     @property
     def serves_pods(self) -> bool:
@@ -184,7 +186,7 @@ class ApiServer:
                 )
 
     def _start_on(self, etcd: Path, server: Path, client_port: int, peer_port: int, port: int) -> None:
-        self._port = port
+        self._port = self._listener.port or port
         try:
             self._folder.mkdir(parents=True, exist_ok=True, mode=0o700)
             self._authority = Authority(self._folder / "keys")

@@ -100,8 +100,9 @@ KUBELET = _of_kubernetes("kubelet")
 KUBE_PROXY = _of_kubernetes("kube-proxy")
 COREDNS = Program("coredns", "penstock-nodes/coredns", NODE_MODULE)
 PAUSE = Program("pause", "penstock-nodes/pause", NODE_MODULE)
+NETWORK_POLICIES = Program("network-policies", "penstock-nodes/network-policies", NODE_MODULE)
 # What a cluster with nodes has in addition.
-CLUSTER_PROGRAMS = (CONTROLLER_MANAGER, SCHEDULER, KUBELET, KUBE_PROXY, COREDNS, PAUSE)
+CLUSTER_PROGRAMS = (CONTROLLER_MANAGER, SCHEDULER, KUBELET, KUBE_PROXY, COREDNS, PAUSE, NETWORK_POLICIES)
 
 
 def cache_folder(environment: Mapping[str, str] = os.environ) -> Path:

@@ -28,6 +28,8 @@ LIMIT_S = 3600
 LABELS = ({"penstock.dev/zone": "a"}, {"penstock.dev/zone": "b"})
 # Of each node: a sparse file, of which a test fills what it likes.
 DISK_MIB = 32 * 1024
+# Network policies allow a job's pods HTTPS, its brokers and its connections: S3 has the port of the first.
+HTTPS = 443
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -86,7 +88,7 @@ def local(cluster: ClusterUnderTest, tmp_path_factory: pytest.TempPathFactory) -
 @pytest.fixture(scope="session")
 def around(cluster: ClusterUnderTest, local: LocalEnvironment, image: str) -> Iterator[Surroundings]:
     """The same, as pods see it."""
-    with Forwarding(cluster.host, local.aws.port) as aws:
+    with Forwarding(cluster.host, local.aws.port, at=HTTPS) as aws:
         own = local.aws.environment()
         variables = {name: own[name] for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_EC2_METADATA_DISABLED")}
         yield Surroundings(aws.url, {**variables, "AWS_ENDPOINT_URL": aws.url}, local.kafka.address, image)

@@ -15,13 +15,15 @@ class Forwarding:
     """Forwards connections from another address of this machine to its loopback interface.
 
     Args:
-        host: the address that is listened on; with a free port.
+        host: the address that is listened on.
         port: of the server on the loopback interface.
+        at: the port that is listened on; 0: a free one.
     """
 
-    def __init__(self, host: str, port: int) -> None:
+    def __init__(self, host: str, port: int, *, at: int = 0) -> None:
         self._host = host
         self._target = port
+        self._at = at
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
         self.port = 0
@@ -44,7 +46,7 @@ class Forwarding:
         return f"http://{self._host}:{self.port}"
 
     async def _listen(self) -> asyncio.Server:
-        return await asyncio.start_server(self._serve, self._host, 0)
+        return await asyncio.start_server(self._serve, self._host, self._at)
 
     async def _close(self) -> None:
         self._server.close()

@@ -15,6 +15,8 @@ from penstock.scripts.kube.cluster.programs import Programs
 # There is one of each, which nothing outside of the control plane asks for anything.
 _CONTROLLERS = ("--leader-elect=false", "--bind-address=127.0.0.1", "--use-service-account-credentials=true")
 CLUSTER_DOMAIN = "cluster.local"
+# As on EKS: network policies that allow a pod HTTPS see the port that the one of the service `kubernetes` is translated into.
+_API_PORT = 443
 
 _COREFILE = """\
 .:53 {{
@@ -43,7 +45,7 @@ class ControlPlane:
 
     def __post_init__(self) -> None:
         self._programs = Programs(self.namespaces, self.folder)
-        listener = Listener(network.CONTROL_PLANE, self.namespaces.within)
+        listener = Listener(network.CONTROL_PLANE, self.namespaces.within, _API_PORT)
         self.api = ApiServer(folder=self.folder / "api", logs=self.folder, progress=self.progress, listener=listener)
 
     def start(self) -> None:

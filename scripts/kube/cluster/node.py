@@ -1,4 +1,4 @@
-"""A node: containerd, kubelet and kube-proxy in namespaces and a cgroup of their own."""
+"""A node: containerd, kubelet, kube-proxy and network policies in namespaces and a cgroup of their own."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from penstock.scripts.kube import binaries
-from penstock.scripts.kube.cluster import network, requirements, sandbox_image
+from penstock.scripts.kube.cluster import network, network_policies, requirements, sandbox_image
 from penstock.scripts.kube.cluster.cgroups import Cgroups
 from penstock.scripts.kube.cluster.control_plane import CLUSTER_DOMAIN, ControlPlane
 from penstock.scripts.kube.cluster.namespaces import POLL_S, Namespaces
@@ -104,6 +104,7 @@ class Node:
         self._start_containerd()
         pause = sandbox_image.write_archive(binaries.built(binaries.PAUSE), self.folder / "pause.tar")
         self.import_image(pause)
+        self._enforce_network_policies()
         self.start_kubelet()
         self._start_proxy()
 
@@ -254,6 +255,12 @@ class Node:
         except NodeCommandFailed:
             return False
         return True
+
+    def _enforce_network_policies(self) -> None:
+        # Kubernetes' built-in group of cluster administrators.
+        groups = ["system:masters"]
+        kubeconfig = self.control_plane.api.write_kubeconfig(self.folder / "network-policies.kubeconfig", "network-policies", groups)
+        network_policies.enforce(self.namespaces, self._programs, kubeconfig, self.name)
 
     def _start_proxy(self) -> None:
         kubeconfig = self.control_plane.api.write_kubeconfig(self.folder / "kube-proxy.kubeconfig", "system:kube-proxy", [])

@@ -17,7 +17,7 @@ from kubernetes.client import CoreV1Api
 
 from penstock.scripts.kube import binaries
 from penstock.scripts.kube.binaries import Progress
-from penstock.scripts.kube.cluster import network, requirements
+from penstock.scripts.kube.cluster import dns, network, requirements
 from penstock.scripts.kube.cluster.cgroups import Cgroups
 from penstock.scripts.kube.cluster.control_plane import ControlPlane
 from penstock.scripts.kube.cluster.namespaces import POLL_S, Namespaces
@@ -142,17 +142,18 @@ class PodCluster:
         self._wait_until_ready()
 
     def _wait_until_ready(self) -> None:
-        """Wait until all nodes are ready, and service accounts for their pods exist."""
+        """Wait until all nodes are ready and pods can be created, and create that of the DNS."""
         until_s = time.monotonic() + READY_LIMIT_S
         with config.new_client_from_config(config_file=str(self.kubeconfig)) as client:
             core = CoreV1Api(client)
-            while (ready := _ready(core)) < {node.name for node in self.nodes} or not core.list_namespaced_service_account("default").items:
+            while (ready := _ready(core)) < {node.name for node in self.nodes} or not _have_service_accounts(core):
                 self.check()
                 if time.monotonic() > until_s:
                     need = f"{len(self.nodes)} ready nodes within {READY_LIMIT_S} s"
                     fix = "check the logs, and retry"
                     raise NodeNotReady(path=str(self._folder), given=f"ready: {', '.join(sorted(ready)) or 'none'}", need=need, fix=fix)
                 time.sleep(POLL_S)
+            dns.register(core)
 
     def _remove_leftovers(self) -> None:
         """End and remove what an earlier cluster has left that could not do it itself."""
@@ -198,6 +199,11 @@ class PodCluster:
             fix = "wait until it has ended, or stop it"
             raise ClusterInUse(path=str(file), given="held by another process", need="one cluster at a time", fix=fix) from None
         return lock
+
+
+def _have_service_accounts(core: CoreV1Api) -> bool:
+    """Whether the namespaces have the service account without which no pod is created."""
+    return all(core.list_namespaced_service_account(namespace).items for namespace in ("default", dns.NAMESPACE))
 
 
 def _ready(core: CoreV1Api) -> set[str]:

@@ -51,6 +51,8 @@ def refuse_unsupported() -> None:
         raise _unsupported(given, "containerd, runc, the CNI plugins and iptables", f"apt-get install {' '.join(sorted(packages))}")
     if "overlay" not in Path("/proc/filesystems").read_text("ascii"):
         raise _unsupported("a kernel without overlayfs", "overlayfs, for the containers' file systems", "modprobe overlay")
+    if not Path("/proc/sys/net/bridge").exists():
+        raise _unsupported("a kernel without br_netfilter", "br_netfilter, for network policies", "modprobe br_netfilter")
 
 
 def _unsupported(given: str, need: str, fix: str = "") -> NodesUnsupported:
