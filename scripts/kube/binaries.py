@@ -1,6 +1,7 @@
 """The programs of the Kubernetes tests, built from Go modules and kept in the user's cache folder.
 
-``modules/go.mod`` names the modules, ``modules/go.sum`` pins all of them by hash; ``node_programs/`` is another such module, with sources.
+``modules/go.mod`` names the modules, ``modules/go.sum`` pins all of them by hash; ``node_programs/`` is another such module, with sources,
+and ``registry/`` is one for a registry of images.
 Built programs are in ``$XDG_CACHE_HOME/penstock/kube/<hash>/`` (``~/.cache`` by default), with the hash of these files, of Go's version and
 of the build flags: another version of any of these is built next to the old one. A program is moved there by an atomic rename, so that an
 interrupted build is simply run again; Go's build cache keeps what was compiled.
@@ -26,6 +27,7 @@ from penstock.scripts.process.supervised import SupervisedProcess
 MODULE = Path(__file__).with_name("modules")
 # CoreDNS needs other versions of Kubernetes' libraries than Kubernetes itself.
 NODE_MODULE = Path(__file__).with_name("node_programs")
+REGISTRY_MODULE = Path(__file__).with_name("registry")
 # As in go.mod: the EKS version that environments name, and the version of Helm in its Terraform provider.
 KUBERNETES = "v1.35.4"
 HELM_VERSION = "v3.19.5"
@@ -104,6 +106,8 @@ NETWORK_POLICIES = Program("network-policies", "penstock-nodes/network-policies"
 # What a cluster with nodes has in addition.
 CLUSTER_PROGRAMS = (CONTROLLER_MANAGER, SCHEDULER, KUBELET, KUBE_PROXY, COREDNS, PAUSE, NETWORK_POLICIES)
 
+CRANE = Program("crane", "github.com/google/go-containerregistry/cmd/crane", REGISTRY_MODULE)
+
 
 def cache_folder(environment: Mapping[str, str] = os.environ) -> Path:
     """Cache folder of the programs, outside of the checkout and shared by all checkouts of a user."""
@@ -116,7 +120,7 @@ def built(program: Program, progress: Progress = lambda _: None, *, limit_s: flo
     """Return the program's file, building it if necessary.
 
     Args:
-        program: one of `PROGRAMS` or `CLUSTER_PROGRAMS`.
+        program: one of `PROGRAMS` or `CLUSTER_PROGRAMS`, or `CRANE`.
         progress: called with a line from time to time during a build.
         limit_s: build timeout in seconds, in addition to `FETCH_LIMIT_S` for the download of the modules.
 

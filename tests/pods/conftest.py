@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import pytest
@@ -17,7 +17,7 @@ from penstock.scripts.local.environment import LocalEnvironment
 from penstock.sizing.errors import ToolMissing
 from tests.kube.fixtures import helm, tell
 from tests.pods import cluster_under_test
-from tests.pods.cluster_under_test import ClusterUnderTest
+from tests.pods.cluster_under_test import HTTPS, ClusterUnderTest
 from tests.pods.forwarding import Forwarding
 from tests.pods.team_job import Surroundings
 
@@ -28,8 +28,6 @@ LIMIT_S = 3600
 LABELS = ({"penstock.dev/zone": "a"}, {"penstock.dev/zone": "b"})
 # Of each node: a sparse file, of which a test fills what it likes.
 DISK_MIB = 32 * 1024
-# Network policies allow a job's pods HTTPS, its brokers and its connections: S3 has the port of the first.
-HTTPS = 443
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -43,11 +41,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 @pytest.fixture(scope="session")
 def cluster(tmp_path_factory: pytest.TempPathFactory, tell: Callable[[str], None]) -> Iterator[ClusterUnderTest]:
     """The cluster of KUBECONFIG, or one of the tests' own."""
-    given = os.environ.get(cluster_under_test.KUBECONFIG)
+    if given := os.environ.get(cluster_under_test.KUBECONFIG):
+        with _given():
+            under_test = cluster_under_test.of_kubeconfig(Path(given))
+        yield under_test
+        return
     try:
-        if given:
-            yield cluster_under_test.of_kubeconfig(Path(given))
-            return
         folder = tmp_path_factory.mktemp("cluster")
         with ExitStack() as held:
             own = held.enter_context(PodCluster(folder=folder / "data", logs=folder, labels=LABELS, disk_mib=DISK_MIB, progress=tell))
@@ -57,14 +56,22 @@ def cluster(tmp_path_factory: pytest.TempPathFactory, tell: Callable[[str], None
         pytest.skip(error.render())
 
 
+@contextmanager
+def _given() -> Iterator[None]:
+    """What the user has given and can't be used is no reason to skip the tests."""
+    try:
+        yield
+    except ToolMissing as error:
+        pytest.fail(error.render(), pytrace=False)
+
+
 @pytest.fixture(scope="session")
 def image(cluster: ClusterUnderTest, tell: Callable[[str], None]) -> str:
     """The jobs' image, which every node has or can pull."""
-    name, archive = (os.environ.get(variable) for variable in (cluster_under_test.IMAGE, cluster_under_test.ARCHIVE))
     if cluster.own is None:
-        if not name:
-            pytest.skip(f"{cluster_under_test.IMAGE} does not name an image that the cluster can pull")
-        return name
+        with _given():
+            return cluster_under_test.given_image()
+    name, archive = (os.environ.get(variable) for variable in (cluster_under_test.IMAGE, cluster_under_test.ARCHIVE))
     if not (name and archive):
         try:
             built = built_archive(lambda said: tell(f"image: {said}"))
@@ -91,4 +98,4 @@ def around(cluster: ClusterUnderTest, local: LocalEnvironment, image: str) -> It
     with Forwarding(cluster.host, local.aws.port, at=HTTPS) as aws:
         own = local.aws.environment()
         variables = {name: own[name] for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_EC2_METADATA_DISABLED")}
-        yield Surroundings(aws.url, {**variables, "AWS_ENDPOINT_URL": aws.url}, local.kafka.address, image)
+        yield Surroundings(aws.url, {**variables, "AWS_ENDPOINT_URL": aws.url}, local.kafka.address, image, cluster.api_ports - {HTTPS})

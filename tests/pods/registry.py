@@ -1,10 +1,9 @@
-"""A registry of images on this machine, with the images in a folder: that of go-containerregistry's `crane`, which Go builds."""
+"""What is in a registry of images on this machine."""
 
 from __future__ import annotations
 
 import hashlib
 import json
-import os
 import urllib.request
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -12,13 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from penstock.scripts.kube import binaries
-from penstock.scripts.kube.binaries import Program
-from penstock.scripts.local.servers.local_server import free_port
-from penstock.scripts.process.supervised import SupervisedProcess
-from tests.kube.evidence import wait_for
+from penstock.scripts.kube.image_registry import ImageRegistry
 
-CRANE = Program("crane", "github.com/google/go-containerregistry/cmd/crane", module=binaries.MODULE.with_name("registry"))
 _MANIFESTS = "application/vnd.oci.image.manifest.v1+json, application/vnd.docker.distribution.manifest.v2+json"
 _LIMIT_S = 60
 
@@ -52,26 +46,6 @@ class Registry:
 
 @contextmanager
 def serving(folder: Path, host: str, tell: Callable[[str], None]) -> Iterator[Registry]:
-    """A registry on a free port of an address of this machine.
-
-    Args:
-        folder: missing folder for its images, which is removed at the end.
-        host: the address.
-        tell: called with a line from time to time while `crane` is built.
-    """
-    crane = binaries.built(CRANE, tell)
-    folder.mkdir()
-    address = f"{host}:{free_port()}"
-    command = [str(crane), "registry", "serve", f"--address={address}", f"--disk={folder}"]
-    with SupervisedProcess(command, env=dict(os.environ), log=folder.with_suffix(".log"), remove=folder) as process:
-
-        def answers() -> bool:
-            assert process.alive(), process.tail()
-            try:
-                with urllib.request.urlopen(f"http://{address}/v2/", timeout=_LIMIT_S):
-                    return True
-            except OSError:
-                return False
-
-        wait_for(answers)
-        yield Registry(address)
+    """A registry on a free port of an address of this machine. Arguments as of `ImageRegistry`."""
+    with ImageRegistry(folder, host, tell) as registry:
+        yield Registry(registry.address)

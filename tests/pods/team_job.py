@@ -12,6 +12,7 @@ from typing import Any
 import yaml
 
 from penstock.infra.environment_file import load
+from penstock.jobs.configuration.runtime import JOB_LABEL
 from penstock.scripts import layout
 from penstock.scripts.provisioning.stacks import synthesized
 from tests.kube.charts import Release, ran, releases
@@ -53,12 +54,14 @@ class Surroundings:
         variables: of the environment, for its clients.
         brokers: ``host:port``.
         image: name and tag of the jobs' image.
+        api_ports: of the API, that the network policies of a job don't allow: those of EKS do.
     """
 
     aws: str
     variables: Mapping[str, str]
     brokers: str
     image: str
+    api_ports: frozenset[int] = frozenset()
 
 
 def release(spec: Path, around: Surroundings, folder: Path, connections: Mapping[str, str] | None = None) -> Release:
@@ -79,7 +82,7 @@ def release(spec: Path, around: Surroundings, folder: Path, connections: Mapping
     outputs = {"checkpointsbucket": CHECKPOINTS, "outputbucket": OUTPUT, "repository_url": around.image.rpartition(":")[0]}
     # Beside it is that of the stack on which this one depends, whose objects only Karpenter acts on.
     own = next(one for one in releases(stacks, outputs) if one.name.startswith("job-"))
-    return with_variables(own, around.variables)
+    return with_api(with_variables(own, around.variables), around.api_ports)
 
 
 def with_variables(own: Release, variables: Mapping[str, str]) -> Release:
@@ -94,6 +97,25 @@ def with_variables(own: Release, variables: Mapping[str, str]) -> Release:
             template["spec"]["containers"][0]["env"] = asked
             manifest["data"]["executor.yaml"] = json.dumps(template)
     return replace(own, values=json.dumps({"manifests": manifests}))
+
+
+def with_api(own: Release, ports: frozenset[int]) -> Release:
+    """The release with a network policy that allows ports, if there are any."""
+    if not ports:
+        return own
+    (namespace,) = (one["metadata"]["name"] for one in own.manifests if one["kind"] == "Namespace")
+    allowed = [{"ports": [{"protocol": "TCP", "port": port} for port in sorted(ports)]}]
+    policy = {
+        "apiVersion": "networking.k8s.io/v1",
+        "kind": "NetworkPolicy",
+        "metadata": {"name": "api", "namespace": namespace},
+        "spec": {
+            "podSelector": {"matchExpressions": [{"key": JOB_LABEL, "operator": "Exists"}]},
+            "policyTypes": ["Egress"],
+            "egress": allowed,
+        },
+    }
+    return replace(own, values=json.dumps({"manifests": [*own.manifests, policy]}))
 
 
 def installed(helm: Path, own: Release, kubeconfig: Path, folder: Path) -> None:

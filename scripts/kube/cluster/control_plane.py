@@ -16,7 +16,7 @@ from penstock.scripts.kube.cluster.programs import Programs
 _CONTROLLERS = ("--leader-elect=false", "--bind-address=127.0.0.1", "--use-service-account-credentials=true")
 CLUSTER_DOMAIN = "cluster.local"
 # As on EKS: network policies that allow a pod HTTPS see the port that the one of the service `kubernetes` is translated into.
-_API_PORT = 443
+API_PORT = 443
 
 _COREFILE = """\
 .:53 {{
@@ -37,15 +37,17 @@ class ControlPlane:
         namespaces: where it runs, started and linked to this machine.
         folder: existing folder for its data and logs.
         progress: called with a line from time to time while a program is built.
+        api_port: of the API.
     """
 
     namespaces: Namespaces
     folder: Path
     progress: Progress
+    api_port: int = API_PORT
 
     def __post_init__(self) -> None:
         self._programs = Programs(self.namespaces, self.folder)
-        listener = Listener(network.CONTROL_PLANE, self.namespaces.within, _API_PORT)
+        listener = Listener(network.CONTROL_PLANE, self.namespaces.within, self.api_port)
         self.api = ApiServer(folder=self.folder / "api", logs=self.folder, progress=self.progress, listener=listener)
 
     def start(self) -> None:

@@ -32,6 +32,15 @@ _OF_CONTAINERD = (("containerd", "/var/lib/containerd"),)
 _DISK, _FILLING = "disk", "filling"
 _BLOCK_BYTES = 4096
 _SOCKET = "/run/containerd/containerd.sock"
+# Folder of its data with the registries that it pulls from, and the file of one of them. Source: containerd's documentation, "Registry
+# Configuration".
+_REGISTRIES = "registries"
+_HOST = """\
+server = "{url}"
+
+[host."{url}"]
+capabilities = ["pull", "resolve"]
+"""
 # Source: containerd's documentation of its CRI plugin, "CRI Plugin Config Guide". A process without CAP_SYS_RESOURCE can't lower the score
 # by which the kernel chooses what to kill, so a container's is not lower than containerd's.
 _CONTAINERD = """\
@@ -46,6 +55,9 @@ address = "{socket}"
 [plugins."io.containerd.grpc.v1.cri"]
 sandbox_image = "{sandbox}"
 restrict_oom_score_adj = true
+
+[plugins."io.containerd.grpc.v1.cri".registry]
+config_path = "{registries}"
 
 [plugins."io.containerd.grpc.v1.cri".cni]
 bin_dir = "{plugins}"
@@ -130,6 +142,16 @@ class Node:
             NodeCommandFailed: KUBE-024.
         """
         self.ctr("images", "import", str(archive), limit_s=IMPORT_LIMIT_S)
+
+    def pull_from(self, registry: str) -> None:
+        """Let the node pull from a registry without TLS; containerd looks for it at each pull.
+
+        Args:
+            registry: ``host:port``.
+        """
+        folder = self.folder / _REGISTRIES / registry
+        folder.mkdir(parents=True)
+        (folder / "hosts.toml").write_text(_HOST.format(url=f"http://{registry}"), encoding="utf-8")
 
     def ctr(self, *arguments: str, limit_s: float = START_LIMIT_S) -> str:
         """Run containerd's command line on the containers and images of Kubernetes. Raises as `import_image`."""
@@ -232,10 +254,16 @@ class Node:
     def _start_containerd(self) -> None:
         cni = self.folder / "cni"
         cni.mkdir(exist_ok=True)
+        registries = self.folder / _REGISTRIES
+        registries.mkdir(exist_ok=True)
         (cni / "10-pods.conflist").write_text(network.cni_configuration(self.number), encoding="utf-8")
         configuration = self.folder / "containerd.toml"
         text = _CONTAINERD.format(
-            socket=_SOCKET, sandbox=sandbox_image.IMAGE, plugins=requirements.cni_folder(), configuration=cni.absolute()
+            socket=_SOCKET,
+            sandbox=sandbox_image.IMAGE,
+            plugins=requirements.cni_folder(),
+            configuration=cni.absolute(),
+            registries=registries.absolute(),
         )
         configuration.write_text(text, encoding="utf-8")
         self._programs.start(Path("containerd"), "--config", str(configuration))

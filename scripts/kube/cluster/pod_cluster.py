@@ -19,7 +19,7 @@ from penstock.scripts.kube import binaries
 from penstock.scripts.kube.binaries import Progress
 from penstock.scripts.kube.cluster import dns, network, requirements
 from penstock.scripts.kube.cluster.cgroups import Cgroups
-from penstock.scripts.kube.cluster.control_plane import ControlPlane
+from penstock.scripts.kube.cluster.control_plane import API_PORT, ControlPlane
 from penstock.scripts.kube.cluster.namespaces import POLL_S, Namespaces
 from penstock.scripts.kube.cluster.node import Node
 from penstock.scripts.kube.errors import CacheNotWritable, ClusterInUse, NodeNotReady
@@ -39,6 +39,7 @@ class PodCluster:
         logs: existing folder to which the logs are copied at the end; None: they are removed with the rest.
         labels: labels of each node; its length is the number of nodes.
         disk_mib: size of a disk of its own for the pods of each node; None: they use this machine's.
+        api_port: of the API, behind port 443 of its service.
         progress: called with a line from time to time.
     """
 
@@ -49,12 +50,14 @@ class PodCluster:
         logs: Path | None = None,
         labels: tuple[Mapping[str, str], ...] = ({}, {}),
         disk_mib: int | None = None,
+        api_port: int = API_PORT,
         progress: Progress = lambda _: None,
     ) -> None:
         self._folder = folder.absolute()
         self._logs = logs
         self._labels = labels
         self._disk_mib = disk_mib
+        self._api_port = api_port
         self._progress = progress
         self._cgroups = Cgroups()
         self._held = ExitStack()
@@ -118,6 +121,15 @@ class PodCluster:
         for node in self.nodes:
             node.import_image(archive)
 
+    def pull_from(self, registry: str) -> None:
+        """Let all nodes pull from a registry without TLS.
+
+        Args:
+            registry: ``host:port``, as in the names of its images.
+        """
+        for node in self.nodes:
+            node.pull_from(registry)
+
     def _start(self) -> None:
         network.refuse_taken_addresses()
         self._folder.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -130,7 +142,7 @@ class PodCluster:
         self._held.callback(namespaces.stop)
         namespaces.start()
         network.connect_host(namespaces)
-        self.control_plane = ControlPlane(namespaces, self._subfolder("control-plane"), self._progress)
+        self.control_plane = ControlPlane(namespaces, self._subfolder("control-plane"), self._progress, self._api_port)
         self._held.callback(self.control_plane.stop)
         self.control_plane.start()
         self._progress(f"cluster: starting {' and '.join(names)}")
