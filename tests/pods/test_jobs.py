@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from pathlib import Path
 
 from penstock.infra.manifests.client_mode_conf import CLASS_DATA
@@ -10,6 +11,7 @@ from penstock.scripts.local.environment import LocalEnvironment
 from tests.pods.cluster_under_test import ClusterUnderTest
 from tests.pods.containers import control_group, processes, programs
 from tests.pods.job_run import run_of, run_to_the_end
+from tests.pods.phases import Phase, phases, table
 from tests.pods.pod_run import ReleasedJob
 from tests.pods.team_job import Surroundings, small_spec
 
@@ -28,14 +30,22 @@ def all_jvms_map_the_archive_of_classes(job: ReleasedJob) -> None:
 
 
 def test_every_row_of_the_worked_example_comes_out_right(
-    cluster: ClusterUnderTest, local: LocalEnvironment, around: Surroundings, helm: Path, tmp_path: Path
+    cluster: ClusterUnderTest, local: LocalEnvironment, around: Surroundings, helm: Path, tmp_path: Path, tell: Callable[[str], None]
 ) -> None:
     spec = small_spec("user_credit", tmp_path)
-    with run_of(spec, cluster, local, around, helm, tmp_path) as run:
+    started: list[Phase] = []
+
+    def look(job: ReleasedJob) -> None:
+        started.extend(phases(job))
+        tell(table(started))
         if cluster.own:
-            run.looks = {1: all_jvms_map_the_archive_of_classes}
+            all_jvms_map_the_archive_of_classes(job)
+
+    with run_of(spec, cluster, local, around, helm, tmp_path) as run:
+        run.looks = {1: look}
         verdict = run_to_the_end(run)
     assert not run.looks
+    assert {phase.name for phase in started} >= {"scheduled", "registered with the driver", "first micro-batch committed"}
     assert verdict.compared
     assert not verdict.differences
 
