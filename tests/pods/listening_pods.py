@@ -7,7 +7,7 @@ from contextlib import ExitStack, contextmanager
 from typing import Any
 
 from tests.kube.objects import Object, Objects, Refused
-from tests.pods.connections import Source
+from tests.pods.commands import PodContainer
 
 CONTAINER = "listening"
 _LABEL = "penstock-tests"
@@ -48,9 +48,9 @@ def ports(pod: Object) -> list[int]:
     return [int(port) for port in command[command.index(_LISTEN) + 1 :]]
 
 
-def source(pod: Object) -> Source:
+def source(pod: Object) -> PodContainer:
     """Its container."""
-    return Source(pod["metadata"]["namespace"], pod["metadata"]["name"], CONTAINER)
+    return PodContainer(pod["metadata"]["namespace"], pod["metadata"]["name"], CONTAINER)
 
 
 @contextmanager

@@ -8,15 +8,11 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-from kubernetes import config
-from kubernetes.client import CoreV1Api
-from kubernetes.stream import stream
-
 from penstock.infra.manifests.deployed_job import UI_PORT
 from penstock.infra.manifests.driver_pod import CONTAINER
+from tests.pods.commands import PodContainer, output
 from tests.pods.pod_run import ReleasedJob
 
-_LIMIT_S = 60
 _DRIVER = "driver"
 # Of the driver, as they are in its log.
 _EVENTS = {
@@ -101,18 +97,7 @@ def _of_log(job: ReleasedJob) -> Iterator[Phase]:
 
 
 def _of_spark(job: ReleasedJob) -> Iterator[Phase]:
-    # A client of its own: a command within a container has it speak another protocol meanwhile.
-    with config.new_client_from_config(config_file=str(job.cluster.kubeconfig)) as client:
-        ask = CoreV1Api(client).connect_get_namespaced_pod_exec
-        place = {"container": CONTAINER, "command": ["python", "-I", "-c", _ASK]}
-        answer = stream(ask, job.driver, job.namespace, **place, stdout=True, stderr=True, _preload_content=False)
-        try:
-            answer.run_forever(timeout=_LIMIT_S)
-            code, said = answer.returncode, answer.read_all()
-        finally:
-            # `close` does nothing once the other side has said that it closes.
-            answer.sock.shutdown()
-    assert code == 0, said
+    said = output(job.cluster.kubeconfig, PodContainer(job.namespace, job.driver, CONTAINER), ["python", "-I", "-c", _ASK])
     found = json.loads(said)
     yield Phase(_DRIVER, "Spark's context began", _time(found["began"]))
     for number, at in found["added"].items():

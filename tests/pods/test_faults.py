@@ -12,7 +12,7 @@ from penstock.scripts.kube.cluster.cgroups import Cgroups
 from penstock.scripts.local.environment import LocalEnvironment
 from tests.kube.evidence import wait_for
 from tests.pods.cluster_under_test import ClusterUnderTest
-from tests.pods.containers import control_group, processes, programs
+from tests.pods.containers import control_group, processes
 from tests.pods.job_run import Faults, run_of, run_to_the_end
 from tests.pods.pod_run import ReleasedJob
 from tests.pods.team_job import Surroundings, small_spec
@@ -42,14 +42,14 @@ def the_driver_is_killed_in_its_container(job: ReleasedJob) -> None:
 
 def a_python_worker_runs_out_of_memory(job: ReleasedJob) -> None:
     """The kernel has the container's memory at its limit, and kills the worker, which is made the first that it chooses."""
-    pod = next(pod for pod in job.pods("executor") if pod.status.phase == "Running")
-    group = control_group(job, pod.metadata.name)
+    # It stays for the next micro-batch. An executor that has just started has none, and might stay without if no task comes to it.
+    wait_for(lambda: any(processes(group, WORKER) for group in executors(job)))
+    group = next(group for group in executors(job) if processes(group, WORKER))
     unified = Cgroups().unified
     limit = group / ("memory.max" if unified else "memory.limit_in_bytes")
     usage = group / ("memory.current" if unified else "memory.usage_in_bytes")
     before_bytes, killed = limit.read_text(), oom_kills(group)
     workers = processes(group, WORKER)
-    assert workers, f"a worker stays for the next micro-batch; there are {programs(group)}"
     for pid in workers:
         Path(f"/proc/{pid}/oom_score_adj").write_text("1000")
     try:
@@ -67,13 +67,16 @@ def a_python_worker_runs_out_of_memory(job: ReleasedJob) -> None:
 
 def a_micro_batch_hangs(job: ReleasedJob) -> None:
     """Its Python workers are frozen, as a call that is never answered does: the driver ends itself, and its container says why."""
-    executors = [pod.metadata.name for pod in job.pods("executor") if pod.status.phase == "Running"]
-    groups = [control_group(job, pod) for pod in executors]
-    frozen = [pid for group in groups for pid in processes(group, WORKER)]
-    assert frozen, f"there are {[programs(group) for group in groups]}"
-    for pid in frozen:
-        os.kill(pid, signal.SIGSTOP)
+    wait_for(lambda: any(processes(group, WORKER) for group in executors(job)))
+    for group in executors(job):
+        for pid in processes(group, WORKER):
+            os.kill(pid, signal.SIGSTOP)
     wait_for(lambda: "JOB-090" in last_message(job), HUNG_LIMIT_S)
+
+
+def executors(job: ReleasedJob) -> list[Path]:
+    """The memory's control groups of the executors that run."""
+    return [control_group(job, pod.metadata.name) for pod in job.pods("executor") if pod.status.phase == "Running"]
 
 
 def last_message(job: ReleasedJob) -> str:

@@ -19,7 +19,8 @@ from tests.kube.evidence import wait_for
 from tests.kube.objects import Object
 from tests.pods import listening_pods, team_job
 from tests.pods.cluster_under_test import ClusterUnderTest
-from tests.pods.connections import Source, reached
+from tests.pods.commands import PodContainer
+from tests.pods.connections import reached
 from tests.pods.forwarding import Forwarding
 from tests.pods.job_run import Faults, run_of, run_to_the_end
 from tests.pods.listening_pods import listening
@@ -204,7 +205,7 @@ def test_a_running_job_is_not_reached_by_others_and_reaches_no_other_port(
         with listening_pods.running(cluster.objects, [stranger]) as ips:
             others = {f"{ips['stranger']}:{OTHER_PORT}", *elsewhere.all}
             by_stranger.update(reached(cluster.kubeconfig, listening_pods.source(stranger), of_driver | executors | elsewhere.all))
-            by_driver.update(reached(cluster.kubeconfig, Source(job.namespace, job.driver, CONTAINER), executors | others))
+            by_driver.update(reached(cluster.kubeconfig, PodContainer(job.namespace, job.driver, CONTAINER), executors | others))
 
     faults: Faults = {1: connections_are_tried}
     spec = small_spec("flights", tmp_path)

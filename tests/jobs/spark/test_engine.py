@@ -93,11 +93,12 @@ def test_the_observed_metrics_are_those_of_the_micro_batch_before_it_is_committe
 
 def test_the_shuffle_files_of_a_micro_batch_are_deleted_when_it_ends(surroundings: Surroundings, monkeypatch: pytest.MonkeyPatch) -> None:
     scratch = Path(str(surroundings.session.sparkContext.getConf().get("spark.local.dir")))
-    written: set[Path] = set()
+    # Those of other tests' DataFrames stay until the garbage collector of the session's JVM finds them.
+    written, of_others = set[Path](), set(scratch.rglob("shuffle_*.data"))
     record = MicroBatches._record
 
     def looking(batches: MicroBatches, number: int, *counts: Any) -> None:
-        written.update(scratch.rglob("shuffle_*.data"))
+        written.update(set(scratch.rglob("shuffle_*.data")) - of_others)
         record(batches, number, *counts)
 
     monkeypatch.setattr(MicroBatches, "_record", looking)
