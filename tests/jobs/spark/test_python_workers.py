@@ -23,7 +23,7 @@ from tests.jobs.spark.running import Surroundings
 
 
 def _described(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Of the worker: whether its modules were there before the fork and come from folders, the threads of what forked it, a random number."""
+    """Of the worker: whether its modules were there before the fork and come from folders, its parent's threads, a random number."""
     import gc
     import os
     import sys
