@@ -414,7 +414,7 @@ class JobStopped(RunFailed):
 
 
 class RewindImpossible(RunFailed):
-    """The topics no longer have all records since the time that the job is to be rewound to, or the time is yet to come."""
+    """The topics no longer have all records since the time to rewind to, the time is yet to come, or the job reads something else too."""
 
     code = "JOB-093"
     title = "cannot rewind to this time"

@@ -10,6 +10,7 @@ from functools import cached_property
 from importlib.metadata import PackageNotFoundError, version
 
 from penstock.jobs.configuration.runtime import RuntimeConfiguration
+from penstock.jobs.driver import rewind
 from penstock.jobs.driver.fingerprint import fingerprint
 from penstock.jobs.driver.micro_batch import Emit
 from penstock.jobs.driver.planning import QueryPlan
@@ -20,6 +21,7 @@ from penstock.jobs.storage.checkpoint import OUTLIVED_BATCHES, Checkpoint
 from penstock.jobs.storage.generation import Continuation, Fingerprint, Generation, JobFolder, Parent, QueryRecord, Versions
 from penstock.jobs.storage.lease import Lease, LeaseFile, StoredLease
 from penstock.jobs.storage.lease_holder import LeaseHolder
+from penstock.jobs.storage.rewind_request import RewindRequestFile
 
 _DISTRIBUTION = "penstock-kit"
 
@@ -79,10 +81,13 @@ class Generations:
             lease: that it holds.
 
         Raises:
-            PenstockError: JOB-008, JOB-009, JOB-081, JOB-082, JOB-086, and those of an app that is not found.
+            PenstockError: JOB-008, JOB-009, JOB-081, JOB-082, JOB-086, JOB-093, and those of an app that is not found.
         """
         spec = self._spec.job.spec
-        decided = self._decided = self._folder.continuation(self.fingerprint, spec.upgrade_mode, spec.rewind_to)
+        request = RewindRequestFile(self._folder.uri).read()
+        decided = self._decided = self._folder.continuation(self.fingerprint, spec.upgrade_mode, spec.rewind_to, request)
+        if decided.rewinds_to is not None:
+            rewind.refuse_what_has_no_past(spec)
         checkpoint = self._folder.checkpoint(decided.checkpoint, lease.token, self._retained)
         self._emit("generation", {"number": decided.number, "checkpoint": checkpoint.uri, **self._described(decided)})
         return checkpoint
@@ -94,9 +99,8 @@ class Generations:
 
     @property
     def starts(self) -> Mapping[str, Mapping[str, Mapping[int, int]]]:
-        """Source -> topic -> partition -> start offset of a generation that has begun, as it was decided then."""
-        decided = self._decided
-        return {} if decided is None or decided.begins or decided.before is None else decided.before.starts
+        """Source -> topic -> partition -> start offset of a checkpoint that goes on, as it was decided when that began."""
+        return {} if self._decided is None else self._decided.starts
 
     def begin(self, plans: Sequence[QueryPlan], spark: str, token: int) -> None:
         """Records the generation, unless it has begun already, and leaves the checkpoint of the one before it.
@@ -120,13 +124,14 @@ class Generations:
             mode=self._spec.job.spec.upgrade_mode,
             began=datetime.now(UTC),
             rewound_to=self._spec.job.spec.rewind_to,
+            rewind=decided.rewind,
             fingerprint=self.fingerprint,
             versions=Versions(penstock=_penstock(), spark=spark),
             starts=_starts(plans),
             queries={plan.share.query: QueryRecord.of(plan.share.sources, plan.operators) for plan in plans},
         )
         self._folder.begin(generation)
-        self._decided = Continuation(decided.number, decided.checkpoint, generation, begins=False)
+        self._decided = Continuation(decided.number, decided.checkpoint, generation, begins=False, starts=generation.starts)
 
     def _parent(self, decided: Continuation, token: int) -> Parent | None:
         if decided.before is None:

@@ -6,12 +6,17 @@ import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from typing import TYPE_CHECKING
 
 from penstock.jobs.errors import RewindImpossible
 from penstock.jobs.kafka.brokers import Brokers
-from penstock.jobs.sources.opening import Offsets
-from penstock.jobs.spec import KafkaSource
+from penstock.jobs.spec import JobSpec, KafkaSource
+from penstock.jobs.spec.contradictions import need_of_a_rewind
 from penstock.sizing.errors import raise_all
+
+if TYPE_CHECKING:
+    # It imports Spark, which a workstation need not have.
+    from penstock.jobs.sources.opening import Offsets
 
 
 @dataclass(frozen=True)
@@ -20,11 +25,39 @@ class Rewind:
 
     Args:
         starts: source -> topic -> partition -> offset of the first record that is not older; after the last one where none is.
-        records: that are read again, up to now; an upper bound for topics that are compacted, or written in transactions.
+        ends: likewise, of the next record to be written.
     """
 
     starts: Mapping[str, Offsets]
-    records: int
+    ends: Mapping[str, Offsets]
+
+    @property
+    def records(self) -> int:
+        """Records that are read again, up to now; an upper bound for topics that are compacted, or written in transactions."""
+        return sum(self.ends[name][topic][number] - start for name, topic, number, start in _each(self.starts))
+
+
+def refuse_what_has_no_past(spec: JobSpec) -> None:
+    """Raises what prevents a job from being rewound to any time.
+
+    Raises:
+        RewindImpossible: JOB-093.
+    """
+    need = need_of_a_rewind(spec)
+    if need is not None:
+        fix = "upgradeMode: stateless with another restartNonce reads everything again"
+        raise RewindImpossible(path="spec.sources", need=need, fix=fix)
+
+
+def refuse_the_future(time_ms: int) -> None:
+    """Raises if a time is yet to come.
+
+    Raises:
+        RewindImpossible: JOB-093.
+    """
+    now_ms = round(time.time() * 1000)
+    if time_ms > now_ms:
+        raise RewindImpossible(path="the rewind", given=instant(time_ms), need=f"a time before {instant(now_ms)}", fix="correct it")
 
 
 def to(time_ms: int, sources: Mapping[str, KafkaSource], brokers: Brokers) -> Rewind:
@@ -39,15 +72,13 @@ def to(time_ms: int, sources: Mapping[str, KafkaSource], brokers: Brokers) -> Re
         RewindImpossible: JOB-093, the time is in the future, or records since then are gone.
         PenstockError: JOB-001, JOB-002.
     """
-    now_ms = round(time.time() * 1000)
-    if time_ms > now_ms:
-        raise RewindImpossible(path="spec.rewindTo", given=instant(time_ms), need=f"a time before {instant(now_ms)}", fix="correct it")
+    refuse_the_future(time_ms)
     since = {name: source.model_copy(update={"starting_offsets": instant(time_ms)}) for name, source in sources.items()}
     starts, ends = brokers.starts(since), brokers.ends(sources)
     for topics in starts.values():
         for topic, offsets in topics.items():
             raise_all(_lost(time_ms, topic, brokers.first_times(topic, offsets)))
-    return Rewind(starts, sum(ends[name][topic][number] - start for name, topic, number, start in _each(starts)))
+    return Rewind(starts, ends)
 
 
 def with_recorded(starts: Mapping[str, Offsets], recorded: Mapping[str, Offsets]) -> dict[str, dict[str, dict[int, int]]]:

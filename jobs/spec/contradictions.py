@@ -9,7 +9,7 @@ from penstock.jobs.errors import BadValue, Contradiction, MissingField
 from penstock.jobs.spec.app_module import is_sql
 from penstock.jobs.spec.checkpoint_settings import MOST_BATCHES, asked_batches
 from penstock.jobs.spec.connections import connection_names, named_connections
-from penstock.jobs.spec.job import StreamingJob
+from penstock.jobs.spec.job import JobSpec, StreamingJob
 from penstock.jobs.spec.sinks import ToFunction
 from penstock.jobs.spec.sources import FromSocket, KafkaSource
 from penstock.jobs.spec.topics import TopicSettings
@@ -281,14 +281,21 @@ def _timeout_below_the_trigger(document: Document, job: StreamingJob) -> list[Pe
     return [document.locate(fault, ("spec", "progressTimeout"))]
 
 
+def need_of_a_rewind(spec: JobSpec) -> str | None:
+    """What a job needs to be rewound to a time; None if it has it.
+
+    A topic alone can be read again from a time; files would all be read again, and a socket sends what it sends.
+    """
+    others = [name for name in spec.sources if name not in spec.kafka_sources]
+    if others:
+        return f"sources that read topics alone; {others[0]} does not"
+    return None if spec.sources else "a source that reads a topic"
+
+
 def _rewinds_of_what_has_no_past(document: Document, job: StreamingJob) -> list[PenstockError]:
-    """A topic alone can be read again from a time; files would all be read again, and a socket sends what it sends."""
-    if job.spec.rewind_to is None:
+    need = need_of_a_rewind(job.spec)
+    if job.spec.rewind_to is None or need is None:
         return []
-    others = [name for name in job.spec.sources if name not in job.spec.kafka_sources]
-    if not others and job.spec.sources:
-        return []
-    need = f"sources that read topics alone; {others[0]} does not" if others else "a source that reads a topic"
     fix = "remove it; upgradeMode: stateless with another restartNonce reads everything again"
     return [document.locate(Contradiction(need=need, fix=fix), ("spec", "rewindTo"))]
 

@@ -9,8 +9,8 @@ it continues, so nobody who deploys a job has to know.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
@@ -20,6 +20,7 @@ from penstock.jobs.errors import CheckpointDamaged, CheckpointMissing, Concurren
 from penstock.jobs.spec.job import UpgradeMode
 from penstock.jobs.storage.checkpoint import RETAINED_BATCHES, Checkpoint
 from penstock.jobs.storage.objects import Objects
+from penstock.jobs.storage.rewind_request import RewindRequest
 
 _FOLDER, _CHECKPOINTS = "generations/", "checkpoints/"
 
@@ -72,6 +73,18 @@ class Parent(_Record):
     batches: dict[str, int] = Field(default_factory=dict)
 
 
+class Rewound(_Record):
+    """The rewind with which a checkpoint has begun.
+
+    Args:
+        to: the time from which its topics are read, in epoch milliseconds.
+        left: number of the generation before the rewind, to which an undo goes back; None for none.
+    """
+
+    to: int = Field(ge=0)
+    left: int | None = Field(default=None, ge=1)
+
+
 class Operator(_Record):
     """A stateful operator of a query.
 
@@ -110,7 +123,8 @@ class Generation(_Record):
         parent: the generation before it; None for the first.
         mode: how it continues its parent's: with the state, or without.
         began: when it began, by the driver's clock; for people only.
-        rewound_to: the spec's ``rewindTo`` in epoch milliseconds, to which this generation or one before it was rewound.
+        rewound_to: the spec's ``rewindTo`` in epoch milliseconds, which is done.
+        rewind: with which its checkpoint has begun, by the spec or by request; None if with none.
         fingerprint: what it runs.
         versions: of what runs it.
         starts: source -> topic -> partition -> start offset, where the checkpoint is new; empty where it goes on.
@@ -123,6 +137,7 @@ class Generation(_Record):
     mode: UpgradeMode
     began: datetime
     rewound_to: int | None = Field(default=None, ge=0)
+    rewind: Rewound | None = None
     fingerprint: Fingerprint
     versions: Versions
     starts: dict[str, dict[str, dict[int, int]]] = Field(default_factory=dict)
@@ -139,6 +154,8 @@ class Continuation:
         before: the newest generation that has begun; None if none has.
         begins: whether the generation is to be recorded before its queries start.
         rewinds_to: the time from which it reads its topics, in epoch milliseconds; None: as the sources say, or as the checkpoint does.
+        rewind: with which the checkpoint has begun, or begins.
+        starts: source -> topic -> partition -> start offset as recorded of the checkpoint, for queries without a micro-batch.
     """
 
     number: int
@@ -146,6 +163,8 @@ class Continuation:
     before: Generation | None
     begins: bool
     rewinds_to: int | None = None
+    rewind: Rewound | None = None
+    starts: Mapping[str, Mapping[str, Mapping[int, int]]] = field(default_factory=dict)
 
     @property
     def anew(self) -> bool:
@@ -213,13 +232,16 @@ class JobFolder(Objects):
         numbers = self.generations()
         return self.generation(numbers[-1]) if numbers else None
 
-    def continuation(self, fingerprint: Fingerprint, mode: UpgradeMode, rewind_to: int | None = None) -> Continuation:
+    def continuation(
+        self, fingerprint: Fingerprint, mode: UpgradeMode, rewind_to: int | None = None, request: RewindRequest | None = None
+    ) -> Continuation:
         """Decides what a driver goes on with. Nothing is written.
 
         Args:
             fingerprint: what the driver runs.
             mode: the spec's ``upgradeMode``.
             rewind_to: the spec's ``rewindTo``, in epoch milliseconds.
+            request: an operator's last one, obeyed or not.
 
         Raises:
             CheckpointMissing: JOB-086, the checkpoint to go on with is gone.
@@ -229,15 +251,25 @@ class JobFolder(Objects):
         current = self.current()
         if current is None:
             # Also of a job that an earlier release has run: its checkpoint is continued.
-            return Continuation(1, self._first(rewind_to), None, begins=True, rewinds_to=rewind_to)
-        if rewind_to is not None and rewind_to != current.rewound_to:
-            return Continuation(current.number + 1, current.number + 1, current, begins=True, rewinds_to=rewind_to)
+            rewind = None if rewind_to is None else Rewound(to=rewind_to)
+            return Continuation(1, self._first(rewind_to), None, begins=True, rewinds_to=rewind_to, rewind=rewind)
+        by_spec = rewind_to if rewind_to != current.rewound_to else None
+        if request is not None and request.after == current.number and by_spec in (None, request.spec_rewind_to):
+            return _rewound(current, request.to) if request.to is not None else self._back(current, request.back_to or 0)
+        if by_spec is not None:
+            return _rewound(current, by_spec)
         if current.fingerprint != fingerprint and mode == "stateless":
-            return Continuation(current.number + 1, current.number + 1, current, begins=True)
+            return Continuation(current.number + 1, _next_checkpoint(current), current, begins=True)
         self._refuse_missing(current)
         if current.fingerprint == fingerprint:
-            return Continuation(current.number, current.checkpoint, current, begins=False)
-        return Continuation(current.number + 1, current.checkpoint, current, begins=True)
+            return Continuation(current.number, current.checkpoint, current, begins=False, rewind=current.rewind, starts=current.starts)
+        return Continuation(current.number + 1, current.checkpoint, current, begins=True, rewind=current.rewind)
+
+    def _back(self, current: Generation, number: int) -> Continuation:
+        """To the checkpoint of an earlier generation, as that has left it."""
+        back = self.generation(number)
+        self._refuse_missing(back)
+        return Continuation(current.number + 1, back.checkpoint, current, begins=True, rewind=back.rewind, starts=back.starts)
 
     def _first(self, rewind_to: int | None) -> int:
         """Number of the first generation's checkpoint: a rewind does not continue that of an earlier release."""
@@ -269,6 +301,16 @@ class JobFolder(Objects):
                 need=f"the checkpoint of generation {current.number}, which has begun",
                 fix="restore the folder from object versions; to start without it, set upgradeMode: stateless and another restartNonce",
             )
+
+
+def _rewound(current: Generation, to: int) -> Continuation:
+    rewind = Rewound(to=to, left=current.number)
+    return Continuation(current.number + 1, _next_checkpoint(current), current, begins=True, rewinds_to=to, rewind=rewind)
+
+
+def _next_checkpoint(current: Generation) -> int:
+    """One that no generation has had: a first generation that was rewound may have the second one."""
+    return max(current.number, current.checkpoint) + 1
 
 
 def _name(number: int) -> str:

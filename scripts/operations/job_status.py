@@ -67,7 +67,7 @@ class JobStatus(_Said):
         driver: the pod or process that runs, or ran last.
         generation: number of the newest one that has begun.
         checkpoint: where it has its checkpoint.
-        rewound_to: the time to which the generation, or one before it, was rewound.
+        rewound_to: the time from which its checkpoint reads the topics, if it began with a rewind.
         queries: at their last micro-batches.
         starts: of drivers within the last hour.
         failures: of drivers within the last hour.
@@ -125,7 +125,7 @@ def _status(spec: SpecFile, folder: JobFolder, s3: S3Client, now: datetime) -> J
         driver=runs[-1].driver if runs else None,
         generation=generation.number if generation else None,
         checkpoint=checkpoint.uri if checkpoint else None,
-        rewound_to=_time(generation.rewound_to) if generation else None,
+        rewound_to=_time(generation.rewind.to) if generation and generation.rewind else None,
         queries=tuple(_queries(generation, checkpoint)) if generation and checkpoint else (),
         starts=len(recent),
         failures=sum(run.failure is not None and run.ended is not None and run.ended > now - _RECENT for run in runs),

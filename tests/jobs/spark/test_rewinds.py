@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -12,9 +13,12 @@ from confluent_kafka import TopicPartition
 from confluent_kafka.admin import AdminClient
 
 from penstock.jobs.driver.rewind import instant
-from penstock.jobs.errors import RewindImpossible
+from penstock.jobs.errors import JobStopped, LeaseLost, RewindImpossible
 from penstock.jobs.local.recording import Record
-from penstock.jobs.storage.generation import Generation, JobFolder
+from penstock.jobs.storage.checkpoint import BatchRecord
+from penstock.jobs.storage.driver_runs import DriverRuns, DriverRunsFile
+from penstock.jobs.storage.generation import Generation, JobFolder, Rewound
+from penstock.jobs.storage.rewind_request import RewindRequest, RewindRequestFile
 from penstock.scripts.local import kafka_topics
 from tests.jobs.spark.running import CHECKPOINTS, Surroundings, TestedJob
 
@@ -59,6 +63,13 @@ def _run(job: TestedJob, *ends: int) -> list[str]:
         if ends:
             running.until_read({"a": ends})
     return running.heard
+
+
+def _ask(job: TestedJob, *, to: int | None = None, back_to: int | None = None) -> None:
+    """Requests a rewind, or its undo, as ``penstock rewind`` does."""
+    file = RewindRequestFile(_folder(job).uri)
+    request = RewindRequest(after=_current(job).number, to=to, back_to=back_to, asked=datetime.now(UTC))
+    assert file.replace(file.read(), request)
 
 
 def _names(job: TestedJob) -> list[str]:
@@ -125,6 +136,66 @@ def test_a_rewind_that_cannot_be_done_touches_nothing(job: TestedJob) -> None:
     job.edit(_set(rewindTo=instant(third_ms)))
     _run(job, 5, 1)
     assert _names(job).count("row-2") == 2
+
+
+def test_a_requested_rewind_is_done_once_and_undone_with_each_row_where_it_belongs(job: TestedJob) -> None:
+    _run(job, 4, 1)
+    whole = ["other", "row-0", "row-1", "row-2", "row-3"]
+    _ask(job, to=LAST_MS)
+    assert "rewinding" in _run(job, 4, 1)
+    assert _names(job) == sorted([*whole, "row-3"])
+    rewound = _current(job)
+    assert (rewound.number, rewound.checkpoint, rewound.rewind) == (2, 2, Rewound(to=LAST_MS, left=1))
+    # Neither a restart nor a change does it again.
+    job.edit(_set(trigger="2ms"))
+    _feed(job, "row-4", LAST_MS + 1_000)
+    assert "rewinding" not in _run(job, 5, 1)
+    assert _names(job) == sorted([*whole, "row-3", "row-4"])
+
+    # The first checkpoint goes on where it was stopped: it has not read the last record yet.
+    _ask(job, back_to=1)
+    assert "rewinding" not in _run(job, 5, 1)
+    assert _names(job) == sorted([*whole, "row-3", "row-4", "row-4"])
+    back = _current(job)
+    assert (back.number, back.checkpoint, back.rewind) == (4, 1, None)
+    assert back.parent is not None and back.parent.batches[""] >= 0
+    _feed(job, "row-5", LAST_MS + 2_000)
+    _run(job, 6, 1)
+    assert _names(job) == sorted([*whole, "row-3", "row-4", "row-4", "row-5"])
+    # A driver that still runs on the checkpoint that was left commits nothing more.
+    left = _folder(job).checkpoint(2, token=1)
+    with pytest.raises(LeaseLost):
+        left.record(BatchRecord(batch=left.last_record().batch + 1, token=1))
+
+
+def test_a_requested_rewind_that_cannot_be_done_leaves_the_job_as_it_is(job: TestedJob) -> None:
+    _run(job, 4, 1)
+    tomorrow_ms = 1_000 * int(time.time()) + 24 * HOUR_MS
+    _ask(job, to=tomorrow_ms)
+    with pytest.raises(RewindImpossible) as future, job.running():
+        pass
+    assert (future.value.path, future.value.given) == ("the rewind", instant(tomorrow_ms))
+    assert (_folder(job).generations(), _folder(job).checkpoints()) == ([1], [1])
+    # It is not tried again. Another request takes its place, and the job is resumed with it.
+    _ask(job, to=LAST_MS)
+    with pytest.raises(JobStopped), job.running():
+        pass
+    DriverRunsFile(_folder(job).uri).change(DriverRuns.resumed)
+    _run(job, 4, 1)
+    assert _names(job).count("row-3") == 2
+
+
+def test_an_undo_before_the_first_micro_batch_skips_nothing(surroundings: Surroundings) -> None:
+    """The checkpoint has read nothing, of a job that starts at the end of its topic, and the rewind neither."""
+    job = surroundings.job("tests.jobs.spark.apps.copy_rows", sources={"a": 1})
+    job.edit(lambda spec: spec["sources"]["a"]["kafka"].update(startingOffsets="latest"))
+    _run(job)
+    _ask(job, to=LAST_MS)
+    _run(job)
+    _feed(job, "meanwhile", LAST_MS)
+    _ask(job, back_to=1)
+    _run(job, 1)
+    assert (_current(job).checkpoint, _names(job)) == (1, ["meanwhile"])
 
 
 def test_a_driver_that_ends_before_the_first_micro_batch_skips_nothing_that_comes_meanwhile(surroundings: Surroundings) -> None:

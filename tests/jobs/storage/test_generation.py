@@ -10,7 +10,8 @@ import pytest
 from penstock.jobs.errors import CheckpointDamaged, CheckpointMissing, ConcurrentWriter, LeaseLost
 from penstock.jobs.spec.job import UpgradeMode
 from penstock.jobs.storage.checkpoint import BatchRecord, Checkpoint
-from penstock.jobs.storage.generation import Continuation, Fingerprint, Generation, JobFolder, Parent, QueryRecord, Versions
+from penstock.jobs.storage.generation import Continuation, Fingerprint, Generation, JobFolder, Parent, QueryRecord, Rewound, Versions
+from penstock.jobs.storage.rewind_request import RewindRequest
 from tests.jobs.storage.conftest import BUCKET
 from tests.jobs.storage.faulty_s3 import FaultyS3
 
@@ -24,13 +25,15 @@ def folder(faulty: FaultyS3) -> JobFolder:
     return JobFolder(f"s3a://{BUCKET}/{uuid.uuid4().hex[:8]}")
 
 
-def _begin(folder: JobFolder, fingerprint: Fingerprint, mode: UpgradeMode, rewind_to: int | None = None) -> Continuation:
+def _begin(
+    folder: JobFolder, fingerprint: Fingerprint, mode: UpgradeMode, rewind_to: int | None = None, request: RewindRequest | None = None
+) -> Continuation:
     """What a driver does with a fingerprint, up to the start of its queries."""
-    decided = folder.continuation(fingerprint, mode, rewind_to)
+    decided = folder.continuation(fingerprint, mode, rewind_to, request)
     # Of the sinks that are opened.
     folder.checkpoint(decided.checkpoint).identity()
     if decided.begins:
-        folder.begin(_generation(decided, fingerprint, mode).model_copy(update={"rewound_to": rewind_to}))
+        folder.begin(_generation(decided, fingerprint, mode).model_copy(update={"rewound_to": rewind_to, "rewind": decided.rewind}))
     return decided
 
 
@@ -46,6 +49,10 @@ def _generation(decided: Continuation, fingerprint: Fingerprint, mode: UpgradeMo
         starts={"a": {"events": {0: 5}}},
         queries={"": QueryRecord.of(["a"], ["Aggregate", "Join"])},
     )
+
+
+def _request(after: int, *, to: int | None = None, back_to: int | None = None, spec: int | None = None) -> RewindRequest:
+    return RewindRequest(after=after, to=to, back_to=back_to, spec_rewind_to=spec, asked=datetime(2026, 11, 26, tzinfo=UTC))
 
 
 def _numbers(decided: Continuation) -> tuple[int, int, bool]:
@@ -90,7 +97,60 @@ def test_a_rewind_begins_an_empty_checkpoint_once_for_each_time(folder: JobFolde
 def test_a_first_generation_that_is_rewound_leaves_the_checkpoint_of_an_earlier_release(folder: JobFolder) -> None:
     assert _numbers(folder.continuation(ONE, "last-state", 7)) == (1, 1, True)
     folder.checkpoint(1).identity()
-    assert _numbers(folder.continuation(ONE, "last-state", 7)) == (1, 2, True)
+    assert _numbers(_begin(folder, ONE, "last-state", 7)) == (1, 2, True)
+    # Nor does what comes after it have that checkpoint.
+    assert _numbers(_begin(folder, OTHER, "stateless", 7)) == (2, 3, True)
+
+
+def test_a_request_is_obeyed_once_and_by_the_generation_that_it_is_for(folder: JobFolder) -> None:
+    _begin(folder, ONE, "last-state")
+    rewound = _begin(folder, ONE, "last-state", request=_request(after=1, to=7))
+    assert (_numbers(rewound), rewound.rewinds_to, rewound.rewind) == ((2, 2, True), 7, Rewound(to=7, left=1))
+    again = _begin(folder, ONE, "last-state", request=_request(after=1, to=7))
+    assert (_numbers(again), again.rewinds_to, again.rewind) == ((2, 2, False), None, Rewound(to=7, left=1))
+    # Neither a change nor another one for a generation that is over rewinds.
+    changed = _begin(folder, OTHER, "last-state", request=_request(after=1, to=5))
+    assert (_numbers(changed), changed.rewinds_to, changed.rewind) == ((3, 2, True), None, Rewound(to=7, left=1))
+    # The same time is another rewind if it is asked for again.
+    assert _begin(folder, OTHER, "last-state", request=_request(after=3, to=7)).rewind == Rewound(to=7, left=3)
+    assert _begin(folder, ONE, "stateless").rewind is None
+
+
+def test_of_a_request_and_a_time_in_the_spec_the_newer_one_is_rewound_to(folder: JobFolder) -> None:
+    _begin(folder, ONE, "last-state", rewind_to=3)
+    # The spec's is done: the request does not bring it back, nor does it come back after the request.
+    assert _begin(folder, ONE, "last-state", rewind_to=3, request=_request(after=1, to=7, spec=3)).rewinds_to == 7
+    assert not _begin(folder, ONE, "last-state", rewind_to=3).begins
+    # Both are new. The spec had the time already when the request was made, or has got it since.
+    older, newer = _request(after=2, to=7, spec=5), _request(after=2, to=7, spec=3)
+    assert folder.continuation(ONE, "last-state", 5, older).rewinds_to == 7
+    assert _begin(folder, ONE, "last-state", rewind_to=5, request=newer).rewinds_to == 5
+    # Which ends the request.
+    assert not _begin(folder, ONE, "last-state", rewind_to=5, request=newer).begins
+
+
+def test_an_undo_goes_back_to_the_checkpoint_before_the_rewind_and_what_it_began_with(folder: JobFolder) -> None:
+    _begin(folder, ONE, "last-state")
+    _begin(folder, ONE, "last-state", request=_request(after=1, to=7))
+    _begin(folder, OTHER, "last-state", request=_request(after=2, to=9))
+    back = _begin(folder, OTHER, "last-state", request=_request(after=3, back_to=2))
+    assert (_numbers(back), back.anew, back.rewinds_to, back.rewind) == ((4, 2, True), True, None, Rewound(to=7, left=1))
+    # That of generation 2: as it has no micro-batch yet, it starts there and not where the sources say by now.
+    assert back.starts == {"a": {"events": {0: 5}}}
+    # That rewind can be undone in turn, and then there is none.
+    whole = _begin(folder, OTHER, "stateless", request=_request(after=4, back_to=1))
+    assert (_numbers(whole), whole.rewind) == ((5, 1, True), None)
+    assert _numbers(_begin(folder, OTHER, "stateless")) == (5, 1, False)
+    assert _numbers(_begin(folder, ONE, "stateless")) == (6, 6, True)
+
+
+def test_an_undo_refuses_a_checkpoint_that_is_gone(folder: JobFolder) -> None:
+    _begin(folder, ONE, "last-state")
+    _begin(folder, ONE, "last-state", request=_request(after=1, to=7))
+    folder.checkpoint(1).delete("identity")
+    with pytest.raises(CheckpointMissing) as raised:
+        folder.continuation(ONE, "last-state", None, _request(after=2, back_to=1))
+    assert raised.value.path == f"{folder.uri}/checkpoints/1"
 
 
 def test_a_record_is_read_as_it_was_written_and_says_what_came_before(folder: JobFolder) -> None:

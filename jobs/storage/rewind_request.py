@@ -1,0 +1,110 @@
+"""What an operator has asked of a job that is deployed: that it is rewound to a time, or that such a rewind is undone.
+
+It is in the job's folder, and the driver reads it when it starts. It is for the generation after one that it names, and so it is obeyed
+once: the next generation that begins, whatever it does, is the end of it.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic.alias_generators import to_camel
+
+from penstock.jobs.errors import CheckpointDamaged
+from penstock.jobs.storage.objects import Objects
+
+_NAME = "rewind.json"
+
+
+class RewindRequest(BaseModel):
+    """A rewind, or its undo: exactly one of ``to`` and ``back_to``.
+
+    Args:
+        after: number of the job's newest generation when it was asked for; it is obeyed as long as that is the newest one.
+        to: the time, in epoch milliseconds.
+        back_to: number of the generation whose checkpoint the job goes back to.
+        spec_rewind_to: the spec's ``rewindTo`` at that time: another one is newer than this request.
+        asked: when, by the clock of who asked; for people only.
+        by: who asked; for people only.
+    """
+
+    # What a later release may ask for is refused: a driver must not do something else instead.
+    model_config = ConfigDict(frozen=True, extra="forbid", alias_generator=to_camel, validate_by_name=True)
+
+    after: int = Field(ge=1)
+    to: int | None = Field(default=None, ge=0)
+    back_to: int | None = Field(default=None, ge=1)
+    spec_rewind_to: int | None = Field(default=None, ge=0)
+    asked: datetime
+    by: str | None = None
+
+    @model_validator(mode="after")
+    def _one_of_both(self) -> RewindRequest:
+        if (self.to is None) == (self.back_to is None):
+            raise ValueError("exactly one of to and backTo")
+        return self
+
+    def same_as(self, other: RewindRequest | None) -> bool:
+        """Whether another one asks for the same, whoever asked for it and when."""
+        return other is not None and (self.after, self.to, self.back_to) == (other.after, other.to, other.back_to)
+
+
+class RewindRequestFile(Objects):
+    """Where the request is: ``penstock/rewind.json`` in the job's folder.
+
+    Args:
+        uri: the job's folder, ``s3a://bucket/folder``.
+    """
+
+    def read(self) -> RewindRequest | None:
+        """The last request, obeyed or not; None if there has been none.
+
+        Raises:
+            CheckpointDamaged: JOB-008, it can't be read.
+            BucketUnreachable: JOB-009.
+        """
+        text = self.get(_NAME)
+        return None if text is None else self._parsed(text)
+
+    def replace(self, before: RewindRequest | None, request: RewindRequest) -> bool:
+        """Writes a request, atomically.
+
+        Args:
+            before: as it was read; None for none.
+            request: instead of it.
+
+        Returns:
+            Whether it is written; False if another one has been meanwhile.
+
+        Raises:
+            ConditionalWriteFailed: JOB-082.
+            BucketUnreachable: JOB-009.
+        """
+        text = request.model_dump_json(by_alias=True, indent=1)
+        if before is None:
+            return self.put_once(_NAME, text)
+        stored = self._with_etag(self._key(_NAME))
+        if stored is None or self._parsed(stored[0]) != before:
+            return False
+        return self._conditionally(lambda writer: writer.replace(self._key(_NAME), text.encode(), stored[1])) is not None
+
+    def withdraw(self, request: RewindRequest) -> None:
+        """Deletes a request, unless another one has taken its place.
+
+        Raises:
+            BucketUnreachable: JOB-009.
+        """
+        if request.same_as(self.read()):
+            self.delete(_NAME)
+
+    def _parsed(self, text: str) -> RewindRequest:
+        try:
+            return RewindRequest.model_validate_json(text)
+        except ValidationError as error:
+            raise CheckpointDamaged(
+                path=f"{self.uri}/penstock/{_NAME}",
+                given=error.errors()[0]["msg"],
+                need="a request as penstock rewind of this or an earlier release writes it",
+                fix="delete the object, and ask for the rewind again; a newer release may have written it: then deploy that one",
+            ) from error

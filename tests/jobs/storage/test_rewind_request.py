@@ -1,0 +1,64 @@
+"""The request of a rewind on an emulated S3, as an operator writes and a driver reads it."""
+
+from __future__ import annotations
+
+import uuid
+from datetime import UTC, datetime
+
+import pytest
+from pydantic import ValidationError
+
+from penstock.jobs.errors import CheckpointDamaged
+from penstock.jobs.storage.rewind_request import RewindRequest, RewindRequestFile
+from tests.jobs.storage.conftest import BUCKET
+from tests.jobs.storage.faulty_s3 import FaultyS3
+
+pytestmark = pytest.mark.emulated
+
+ASKED = datetime(2026, 11, 26, 10, 0, tzinfo=UTC)
+ONE = RewindRequest(after=1, to=7, asked=ASKED, by="arn:aws:iam::1:user/a")
+OTHER = RewindRequest(after=1, back_to=3, spec_rewind_to=5, asked=ASKED)
+
+
+@pytest.fixture
+def file(faulty: FaultyS3) -> RewindRequestFile:
+    return RewindRequestFile(f"s3a://{BUCKET}/{uuid.uuid4().hex[:8]}")
+
+
+def test_a_request_is_read_as_it_was_written_and_another_one_replaces_it(file: RewindRequestFile) -> None:
+    assert file.read() is None
+    assert file.replace(None, ONE)
+    assert file.read() == ONE
+    assert file.replace(ONE, OTHER)
+    assert file.read() == OTHER
+    # Somebody else's stays.
+    file.withdraw(ONE)
+    assert file.read() == OTHER
+    file.withdraw(OTHER)
+    assert file.read() is None
+
+
+def test_a_request_that_somebody_else_has_made_meanwhile_is_not_replaced(file: RewindRequestFile) -> None:
+    assert file.replace(None, ONE)
+    assert not file.replace(None, OTHER)
+    assert not file.replace(OTHER, OTHER)
+    assert file.read() == ONE
+
+
+@pytest.mark.parametrize("text", ["{", '{"after": 1, "to": 7, "asked": "2026-11-26T10:00:00Z", "keepState": true}'])
+def test_what_a_driver_does_not_understand_it_refuses(file: RewindRequestFile, text: str) -> None:
+    file.put_once("rewind.json", text)
+    with pytest.raises(CheckpointDamaged) as raised:
+        file.read()
+    assert (raised.value.code, raised.value.path) == ("JOB-008", f"{file.uri}/penstock/rewind.json")
+
+
+@pytest.mark.parametrize("both", [{}, {"to": 7, "back_to": 1}])
+def test_a_request_goes_to_a_time_or_back(both: dict[str, int]) -> None:
+    with pytest.raises(ValidationError, match="exactly one of to and backTo"):
+        RewindRequest(after=1, asked=ASKED, **both)
+
+
+def test_the_same_is_asked_by_another_person_at_another_time() -> None:
+    assert ONE.same_as(ONE.model_copy(update={"by": "b", "asked": datetime.now(UTC)}))
+    assert not ONE.same_as(OTHER) and not ONE.same_as(None) and not ONE.same_as(ONE.model_copy(update={"after": 2}))
