@@ -13,7 +13,10 @@ from typing import TYPE_CHECKING
 from penstock.infra.environment import Environment
 from penstock.jobs.spec import SpecFile, load
 from penstock.jobs.storage.driver_runs import DriverRunsFile
+from penstock.jobs.storage.generation import JobFolder
+from penstock.jobs.storage.rewind_request import RewindRequestFile
 from penstock.scripts.errors import WrongUsage
+from penstock.scripts.operations.job_records import JobRecords
 from penstock.scripts.operations.job_status import JobStatus, status_of
 from penstock.scripts.provisioning import eks_cluster
 from penstock.scripts.provisioning.aws_access import AwsAccess
@@ -49,7 +52,7 @@ def jobs_of(environment: Environment, names: Sequence[str] = ()) -> list[SpecFil
 
 
 class DeployedJob:
-    """A job of an environment.
+    """A job of an environment, with its ``spec`` and the ARN of the ``caller``.
 
     Args:
         environment: of the job.
@@ -60,13 +63,19 @@ class DeployedJob:
     """
 
     def __init__(self, environment: Environment, name: str) -> None:
-        (self._spec,) = jobs_of(environment, [name])
+        (self.spec,) = jobs_of(environment, [name])
         self.name = name
-        self._environment = environment
+        self.environment = environment
         self._aws = AwsAccess(environment)
-        self._aws.check_account()
+        self.caller = self._aws.check_account().arn
         self._s3 = self._aws.client("s3")
         self._bucket = environment.spec.buckets.checkpoints
+
+    @property
+    def records(self) -> JobRecords:
+        """The records in its folder that a rewind reads and writes."""
+        uri = f"s3a://{self._bucket}/{self.name}"
+        return JobRecords(JobFolder(uri, self._s3), RewindRequestFile(uri, self._s3), self.runs)
 
     @property
     def runs(self) -> DriverRunsFile:
@@ -75,7 +84,7 @@ class DeployedJob:
 
     def status(self) -> JobStatus:
         """Its status now."""
-        return status_of(self._spec, self._bucket, self._s3, datetime.now(UTC))
+        return status_of(self.spec, self._bucket, self._s3, datetime.now(UTC))
 
     @contextmanager
     def cluster(self) -> Iterator[ApiClient]:
@@ -90,7 +99,7 @@ class DeployedJob:
 
         address = eks_cluster.reached(self._aws)
         if isinstance(address, str):
-            fix = f"deploy it: penstock deploy {self._environment.name}"
+            fix = f"deploy it: penstock deploy {self.environment.name}"
             raise JobNotDeployed(path=f"job {self.name}", given=address, need="a cluster that it runs in", fix=fix)
         with connected(address, lambda: eks_token(self._aws, address.name)) as api:
             yield api

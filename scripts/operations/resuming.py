@@ -82,14 +82,15 @@ def wait_until_ready(api: client.ApiClient, job: str, why_not: Callable[[], str]
         ApiServerNotReached: DEP-007.
     """
     until_s = time.monotonic() + limit_s
-    while not _is_ready(driver_of(api, job)):
+    while not is_ready(driver_of(api, job)):
         if time.monotonic() > until_s:
             fix = "check penstock status and penstock doctor; the driver is started on, and penstock stop ends that"
             raise DriverNotReady(path=f"job {job}", given=why_not(), need=f"a query that reads within {limit_s:g} s", fix=fix)
         time.sleep(LOOK_EVERY_S)
 
 
-def _is_ready(driver: Any) -> bool:
+def is_ready(driver: Any) -> bool:
+    """Whether the query of a driver reads, by its StatefulSet."""
     status = driver.status
     return driver.spec.replicas != 0 and bool(status.ready_replicas) and status.observed_generation == driver.metadata.generation
 

@@ -58,7 +58,7 @@ def runs_table(job: JobStatus, screen: Screen) -> list[str]:
 
 
 def _rows(job: JobStatus, now: datetime) -> Iterator[Row]:
-    lasts = _duration(now - job.since) if job.since else _NONE
+    lasts = duration(now - job.since) if job.since else _NONE
     first = (job.job, Styled(job.state, _STYLES[job.state]), lasts, str(job.generation or _NONE))
     counts = (str(job.starts), str(job.failures))
     yield (*first, *_query(job.queries[0] if job.queries else None, now), *counts)
@@ -69,12 +69,12 @@ def _rows(job: JobStatus, now: datetime) -> Iterator[Row]:
 def _query(query: QueryStatus | None, now: datetime) -> tuple[str, str, str, str]:
     if query is None or query.at is None:
         return _NONE, _NONE, _NONE, _NONE
-    behind = _NONE if query.watermark is None else _duration(now - query.watermark)
-    return str(query.micro_batch), _duration(now - query.at), f"{query.total_records_in:,}", behind
+    behind = _NONE if query.watermark is None else duration(now - query.watermark)
+    return str(query.micro_batch), duration(now - query.at), f"{query.total_records_in:,}", behind
 
 
 def _run(run: DriverRun) -> Row:
-    ran = _duration(run.ended - run.started) if run.ended else _NONE
+    ran = duration(run.ended - run.started) if run.ended else _NONE
     return _moment(run.started), ran, str(run.micro_batches) if run.ended else _NONE, run.driver, _end(run)
 
 
@@ -91,7 +91,7 @@ def _moment(moment: datetime | None) -> str:
     return _NONE if moment is None else f"{moment.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC"
 
 
-def _duration(length: timedelta) -> str:
+def duration(length: timedelta) -> str:
     """In its two greatest units, as ``2h 5m``."""
     seconds = max(0, int(length.total_seconds()))
     parts = [(seconds // 86_400, "d"), (seconds // 3_600 % 24, "h"), (seconds // 60 % 60, "m"), (seconds % 60, "s")]

@@ -129,3 +129,24 @@ class StateNotWritten(RunFailed):
 
     code = "DEP-016"
     title = "unsaved state"
+
+
+class NothingToRewind(DocumentError):
+    """The job has not run yet, or has no rewind that could be undone."""
+
+    code = "DEP-019"
+    title = "nothing to rewind"
+
+
+class JobChanged(RunFailed):
+    """Somebody else has rewound or changed the job meanwhile."""
+
+    code = "DEP-020"
+    title = "job has changed meanwhile"
+
+
+class RewindRefused(RunFailed):
+    """The driver has not rewound the job; the request is withdrawn, and the job goes on from its checkpoint."""
+
+    code = "DEP-021"
+    title = "driver did not rewind the job"

@@ -15,6 +15,7 @@ from penstock.scripts.cli import (
     place,
     report,
     resume,
+    rewind,
     scan,
     size,
     status,
@@ -29,8 +30,18 @@ from penstock.scripts.errors import WrongUsage
 # What a command line needs beside the environment.
 JOB = ["--job", "clicks"]
 SPEC = ["a.yaml"]
-WORDS = {size: SPEC, cost: SPEC, place: ["a.json"], report: SPEC, up: SPEC, topics: ["plan"], stop: JOB, resume: JOB}
-ON_AWS = (bootstrap, deploy, destroy, doctor, resume, scan, status, stop, synth, topics)
+WORDS = {
+    size: SPEC,
+    cost: SPEC,
+    place: ["a.json"],
+    report: SPEC,
+    up: SPEC,
+    topics: ["plan"],
+    stop: JOB,
+    resume: JOB,
+    rewind: [*JOB, "--by", "1h"],
+}
+ON_AWS = (bootstrap, deploy, destroy, doctor, resume, rewind, scan, status, stop, synth, topics)
 
 
 @pytest.fixture(autouse=True)

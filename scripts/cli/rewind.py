@@ -1,0 +1,155 @@
+"""``penstock rewind``: shows what a job would read and write again from a time on, asks, and rewinds it."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import time
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, get_args
+
+from pydantic import TypeAdapter, ValidationError
+
+from penstock.jobs.configuration.kafka_access import KafkaAccess, Security
+from penstock.jobs.spec.job import TimeMs
+from penstock.scripts.cli.environment_argument import add_environment_argument, chosen
+from penstock.scripts.operations.deployed_job import DeployedJob, add_job_argument
+from penstock.scripts.planning.app_path import add_app_path_argument
+from penstock.scripts.progress import Steps
+from penstock.scripts.provisioning.confirmation import confirm
+from penstock.scripts.provisioning.introduction import end_in_order
+from penstock.scripts.render.screen import Screen, screen_of
+from penstock.scripts.render.table import facts
+from penstock.scripts.topics.address import access
+from penstock.sizing.errors import PenstockError
+from penstock.sizing.units import duration_ms
+
+if TYPE_CHECKING:
+    from penstock.jobs.storage.generation import Generation
+    from penstock.jobs.storage.rewind_request import RewindRequest
+    from penstock.scripts.operations.rewind_preview import Counted
+
+_NEEDED = "a time with its offset from UTC as 2026-11-21T12:00:00+05:30, or epoch milliseconds"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The arguments of the verb."""
+    add_environment_argument(parser)
+    add_job_argument(parser)
+    where = parser.add_mutually_exclusive_group(required=True)
+    where.add_argument("--by", type=_duration_ms, metavar="DURATION", help="read the records of this long again, such as 1h")
+    where.add_argument("--to", type=_time_ms, metavar="TIME", help=f"read the records since then again; {_NEEDED}")
+    parser.add_argument("--plan-only", action="store_true", help="show what is read and written again, and exit")
+    parser.add_argument("--yes", action="store_true", help="skip the confirmation prompt")
+    parser.add_argument("--brokers", metavar="HOST:PORT", help="bootstrap servers, comma-separated (default: the environment's)")
+    parser.add_argument("--security", choices=get_args(Security), help="security protocol of the listener (default: the environment's)")
+    parser.add_argument("--ca-file", type=Path, metavar="FILE", help="PEM file with the brokers' CA certificates")
+    add_app_path_argument(parser)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Shows what the rewind means, and rewinds the job.
+
+    Returns:
+        0.
+
+    Raises:
+        PenstockError: what is wrong with the time, the job, the records in its folder or the cluster.
+    """
+    from penstock.jobs.driver import rewind
+
+    end_in_order()
+    to_ms = arguments.to if arguments.by is None else round(time.time() * 1000) - arguments.by
+    job = DeployedJob(chosen(arguments), arguments.job)
+    rewind.refuse_what_has_no_past(job.spec.job.spec)
+    rewind.refuse_the_future(to_ms)
+    newest = job.records.newest(job.name)
+    _print(_shown(job, newest, to_ms, arguments, screen_of(sys.stdout, os.environ)))
+    if not arguments.plan_only:
+        if not arguments.yes:
+            confirm(f"Rewind {job.name} of {job.environment.name}?", "yes")
+        _rewind(job, _request(job, newest, to_ms))
+    return 0
+
+
+def _rewind(job: DeployedJob, request: RewindRequest) -> None:
+    from penstock.scripts.operations.rewinding import Rewinding  # the client of Kubernetes takes long to import
+
+    steps = Steps()
+    with job.cluster() as api:
+        Rewinding(api, job.name, job.records, steps).carry_out(request)
+
+
+def _request(job: DeployedJob, newest: Generation, to_ms: int) -> RewindRequest:
+    from penstock.jobs.storage.rewind_request import RewindRequest
+
+    spec = job.spec.job.spec
+    return RewindRequest(after=newest.number, to=to_ms, spec_rewind_to=spec.rewind_to, asked=datetime.now(UTC), by=job.caller)
+
+
+def _shown(job: DeployedJob, newest: Generation, to_ms: int, arguments: argparse.Namespace, screen: Screen) -> Iterator[str]:
+    from penstock.jobs.driver.rewind import instant
+    from penstock.scripts.operations import rewind_preview as preview
+
+    ca_file = None if arguments.ca_file is None else str(arguments.ca_file)
+
+    def reached() -> KafkaAccess:
+        return access(job.environment, arguments.brokers, arguments.security, ca_file)
+
+    read = preview.counted(job.spec, to_ms, reached)
+    yield f"{job.name} reads its topics again from {instant(to_ms)} on, as generation {newest.number + 1} with an empty checkpoint"
+    yield ""
+    yield from preview.topics_table(read, screen)
+    yield ""
+    yield from facts(_facts(job, newest, read, to_ms), screen)
+    yield ""
+    yield from preview.sinks_table(job.spec.job.spec, screen)
+
+
+def _facts(job: DeployedJob, newest: Generation, read: Counted, to_ms: int) -> Iterator[tuple[str, str]]:
+    from penstock.scripts.operations import rewind_preview as preview
+
+    if read.why_not is None:
+        yield "takes", preview.takes(read.records, _capacity(job))
+    if any(query.operators for query in newest.queries.values()):
+        yield "state", "windows, joins and keyed state begin empty: those that were open then have the rows since then alone"
+    yield "checkpoint", f"{newest.checkpoint} stays where it is"
+    if newest.rewind is not None and newest.rewind.to == to_ms:
+        yield "again", f"checkpoint {newest.checkpoint} has begun with a rewind to this time already"
+    pending = job.records.pending(newest)
+    if pending is not None and pending.to != to_ms:
+        yield "instead of", f"the rewind that {pending.by or 'somebody'} has requested at {pending.asked:%Y-%m-%d %H:%M:%S} UTC"
+
+
+def _capacity(job: DeployedJob) -> float | None:
+    """Events per second that the plan of the job can process; None if it is not known, as without a load in the spec."""
+    from penstock.infra.plans import plans
+
+    try:
+        planned = next(one.plan for one in plans(job.environment).jobs if one.name == job.name)
+    except PenstockError:
+        # What is wrong with a plan is for penstock size to say, and the job runs.
+        return None
+    return planned.throughput.capability.capacity_events_per_s if planned.throughput else None
+
+
+def _print(lines: Iterator[str]) -> None:
+    sys.stdout.write("\n".join(lines) + "\n")
+    sys.stdout.flush()
+
+
+def _duration_ms(text: str) -> int:
+    try:
+        return duration_ms(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
+
+
+def _time_ms(text: str) -> int:
+    try:
+        return TypeAdapter(TimeMs).validate_python(text)
+    except ValidationError:
+        raise argparse.ArgumentTypeError(f"{_NEEDED}, not {text}") from None

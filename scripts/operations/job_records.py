@@ -1,0 +1,47 @@
+"""The records in a job's folder on S3 that a rewind reads and writes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from penstock.jobs.storage.driver_runs import DriverRunsFile
+from penstock.jobs.storage.generation import Generation, JobFolder
+from penstock.jobs.storage.rewind_request import RewindRequest, RewindRequestFile
+from penstock.scripts.provisioning.errors import NothingToRewind
+
+
+@dataclass(frozen=True)
+class JobRecords:
+    """The records in a job's folder that a rewind reads and writes.
+
+    Args:
+        folder: with its generations.
+        requests: of rewinds.
+        runs: of its drivers.
+    """
+
+    folder: JobFolder
+    requests: RewindRequestFile
+    runs: DriverRunsFile
+
+    def newest(self, job: str) -> Generation:
+        """The job's newest generation.
+
+        Raises:
+            NothingToRewind: DEP-019, none has begun.
+            PenstockError: JOB-008, JOB-009.
+        """
+        current = self.folder.current()
+        if current is None:
+            need = "a job that a driver has run: its first driver reads as the spec says"
+            raise NothingToRewind(path=f"job {job}", given="no generation", need=need, fix="set startingOffsets, or rewindTo, in the spec")
+        return current
+
+    def pending(self, newest: Generation) -> RewindRequest | None:
+        """The request that the next driver obeys.
+
+        Raises:
+            PenstockError: JOB-008, JOB-009.
+        """
+        request = self.requests.read()
+        return request if request is not None and request.after == newest.number else None

@@ -1,0 +1,144 @@
+"""What a rewind of a job means, before it is done: the records that it reads again, and what its sinks get twice."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from datetime import timedelta
+
+from penstock.jobs.configuration.kafka_access import KafkaAccess
+from penstock.jobs.driver import rewind
+from penstock.jobs.errors import BrokersUnreachable, NoKafkaCredentials
+from penstock.jobs.kafka.brokers import Brokers
+from penstock.jobs.spec import JobSpec, Sink, SpecFile, ToConsole, ToFiles, ToKafka, ToPostgres, ToRedis, ToWebhook
+from penstock.scripts.errors import AwsNotReached, AwsRefused
+from penstock.scripts.operations.status_table import duration
+from penstock.scripts.render.screen import Screen
+from penstock.scripts.render.table import Column, facts, table
+from penstock.scripts.topics.errors import KafkaClusterNotFound, NoBrokersNamed
+from penstock.sizing.errors import PenstockError
+
+# Whose cause is that this machine is not where the job runs: the driver asks the brokers again.
+_NOT_FROM_HERE = (BrokersUnreachable, NoKafkaCredentials, NoBrokersNamed, KafkaClusterNotFound, AwsNotReached, AwsRefused)
+_TOPICS = (Column("source"), Column("topic"), Column("partitions", right=True), Column("records read again", right=True))
+_SINKS = (Column("sink"), Column("rows that it has had", wraps=True))
+
+
+@dataclass(frozen=True)
+class ReadAgain:
+    """What is read again of a topic.
+
+    Args:
+        source: that reads it.
+        topic: its name.
+        partitions: number of them.
+        records: up to now; an upper bound for a topic that is compacted, or written in transactions.
+    """
+
+    source: str
+    topic: str
+    partitions: int
+    records: int
+
+
+@dataclass(frozen=True)
+class Counted:
+    """The records that a rewind reads again.
+
+    Args:
+        topics: of all sources; empty if they are not counted.
+        why_not: why they are not counted; None if they are.
+    """
+
+    topics: tuple[ReadAgain, ...] = ()
+    why_not: str | None = None
+
+    @property
+    def records(self) -> int:
+        """Of all topics."""
+        return sum(topic.records for topic in self.topics)
+
+
+def counted(spec: SpecFile, to_ms: int, access: Callable[[], KafkaAccess]) -> Counted:
+    """Counts what a rewind reads again, if the brokers can be reached from this machine.
+
+    Args:
+        spec: the job's.
+        to_ms: the time, in epoch milliseconds.
+        access: says how the brokers are reached.
+
+    Raises:
+        RewindImpossible: JOB-093.
+        PenstockError: JOB-002.
+    """
+    try:
+        brokers = Brokers(access(), group=f"penstock.{spec.job.metadata.name}")
+    except _NOT_FROM_HERE as error:
+        return Counted(why_not=_in_one_line(error))
+    try:
+        found = rewind.to(to_ms, spec.job.spec.kafka_sources, brokers)
+    except _NOT_FROM_HERE as error:
+        return Counted(why_not=_in_one_line(error))
+    finally:
+        brokers.close()
+    return Counted(tuple(_read_again(found)))
+
+
+def _read_again(found: rewind.Rewind) -> Iterator[ReadAgain]:
+    for source, topics in found.starts.items():
+        for topic, starts in topics.items():
+            ends = found.ends[source][topic]
+            yield ReadAgain(source, topic, len(starts), sum(ends[number] - start for number, start in starts.items()))
+
+
+def topics_table(read: Counted, screen: Screen) -> list[str]:
+    """A row for each topic, or why there is none."""
+    if read.why_not is not None:
+        text = f"the brokers are not reached from here ({read.why_not}). The driver checks the time and counts when it starts"
+        return facts([("records", f"not counted: {text}")], screen)
+    rows = [(topic.source, topic.topic, str(topic.partitions), f"{topic.records:,}") for topic in read.topics]
+    return table(_TOPICS, rows, screen, total=("", "", "", f"{read.records:,}") if len(rows) > 1 else None)
+
+
+def takes(records: int, capacity_events_per_s: float | None) -> str:
+    """How long it takes to read them again.
+
+    Args:
+        records: that are read again.
+        capacity_events_per_s: of the plan; None if it is not known.
+    """
+    if not capacity_events_per_s:
+        return "as long as the slots need; a spec with a load would say how long"
+    seconds = timedelta(seconds=records / capacity_events_per_s)
+    return f"about {duration(seconds)} at the plan's {capacity_events_per_s:,.0f} events/s, beside what comes meanwhile"
+
+
+def sinks_table(spec: JobSpec, screen: Screen) -> list[str]:
+    """What each sink gets of rows that it has had."""
+    return table(_SINKS, [(name, twice(sink)) for name, sink in spec.sinks.items()], screen)
+
+
+def twice(sink: Sink) -> str:
+    """What a sink does with rows that it has had."""
+    match sink:
+        case ToFiles():
+            return "are written again, in new files: exactly-once holds within a checkpoint"
+        case ToKafka():
+            return (
+                f"are written again, as new records: {'exactly-once holds within a checkpoint' if sink.exactly_once else 'at least once'}"
+            )
+        case ToPostgres() if sink.postgres.version:
+            return f"overwrite their keys, unless the table has a greater {sink.postgres.version}"
+        case ToPostgres() | ToRedis():
+            return "overwrite their keys: until the job has caught up, older values stand in for newer ones"
+        case ToWebhook():
+            return "are sent again, in requests with other idempotency keys"
+        case ToConsole():
+            return "are printed again"
+        case _:
+            return "are given to the function again, under other numbers of micro-batches"
+
+
+def _in_one_line(error: PenstockError) -> str:
+    rest = "; ".join(part for part in (error.given, error.need) if part)
+    return f"{error.code}: {error.title}: {rest}" if rest else f"{error.code}: {error.title}"

@@ -1,0 +1,141 @@
+"""A deployed job is rewound, or a rewind undone: requested in its folder, and obeyed by the driver that starts next.
+
+The request is written before the driver is stopped. Whoever starts the job from then on, Kubernetes or an operator, starts it rewound; so
+an interruption at any point leaves nothing half done.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from kubernetes import client
+
+from penstock.jobs.errors import RewindImpossible
+from penstock.jobs.storage.driver_runs import Failure
+from penstock.jobs.storage.generation import Generation
+from penstock.jobs.storage.rewind_request import RewindRequest
+from penstock.scripts.operations.job_records import JobRecords
+from penstock.scripts.operations.resuming import READY_LIMIT_S, driver_of, is_ready, resume
+from penstock.scripts.progress import Steps
+from penstock.scripts.provisioning.draining import LOOK_EVERY_S, POD_MARGIN_S, stop_job
+from penstock.scripts.provisioning.errors import DriverNotReady, JobChanged, RewindRefused
+
+
+@dataclass(frozen=True)
+class Rewinding:
+    """Carries out a request.
+
+    Args:
+        api: client of the cluster's API.
+        job: its name.
+        records: in its folder.
+        steps: receives a line per finished step.
+        limit_s: for the driver to start, in seconds.
+        pod_margin_s: seconds that a pod may take to end in addition to its own grace period.
+    """
+
+    api: client.ApiClient
+    job: str
+    records: JobRecords
+    steps: Steps
+    limit_s: float = READY_LIMIT_S
+    pod_margin_s: float = POD_MARGIN_S
+
+    def carry_out(self, request: RewindRequest) -> Generation:
+        """Request it, stop the driver at the end of its micro-batch, start it, and wait until it reads from there.
+
+        Returns:
+            The generation that has begun with it.
+
+        Raises:
+            JobNotDeployed: DEP-017.
+            JobChanged: DEP-020.
+            RewindRefused: DEP-021; the request is withdrawn.
+            PenstockError: DEP-007, DEP-010, DEP-011, DEP-018, JOB-008, JOB-009, JOB-082.
+        """
+        driver_of(self.api, self.job)
+        self._write(request)
+        with self._unfinished("the next driver obeys the request, and none may run until penstock resume, or the same command"):
+            self._restart()
+        doing = f"waiting for {self.job} to read its sources"
+        with self._unfinished("the driver is started, and obeys the request: see penstock status"), self.steps.at("start", doing) as step:
+            begun = self._obeyed(request)
+            step.said = f"{self.job} runs as generation {begun.number}, with checkpoint {begun.checkpoint}"
+        return begun
+
+    def _restart(self) -> None:
+        with self.steps.at("stop", f"waiting for {self.job} to finish its micro-batch, and for its pods to end") as step:
+            stopped = stop_job(self.api, self.job, self.pod_margin_s)
+            step.said = f"{self.job} is stopped" if stopped else f"{self.job} was stopped already"
+        resume(self.api, self.job, self.records.runs)
+
+    def _write(self, request: RewindRequest) -> None:
+        known, newest = self.records.requests.read(), self.records.newest(self.job)
+        if request.same_as(known) and newest.number == request.after:
+            assert known is not None
+            self.steps.line("request", f"goes on with that of {known.asked:%Y-%m-%d %H:%M:%S} UTC")
+            return
+        if newest.number != request.after or not self.records.requests.replace(known, request):
+            given = f"generation {newest.number}" if newest.number != request.after else "another rewind is requested"
+            raise JobChanged(path=f"job {self.job}", given=given, need=f"generation {request.after}, of which this was shown", fix="retry")
+        self.steps.line("request", f"written to {self.records.requests.uri}/penstock/rewind.json")
+
+    @contextmanager
+    def _unfinished(self, how: str) -> Iterator[None]:
+        """Says what state an interruption or a failure leaves."""
+        try:
+            yield
+        except (JobChanged, RewindRefused):
+            # They say it themselves.
+            raise
+        except BaseException:
+            self.steps.line("unfinished", how)
+            raise
+
+    def _obeyed(self, request: RewindRequest) -> Generation:
+        until_s = time.monotonic() + self.limit_s
+        while True:
+            # In this order: a driver that is ready has recorded its generation before.
+            ready, newest = is_ready(driver_of(self.api, self.job)), self.records.newest(self.job)
+            self._refuse_another(newest, request)
+            if ready and newest.number > request.after:
+                return newest
+            if ready:
+                self._withdraw(request, "the driver started without it", "deploy an image with this release of Penstock")
+            failure = self._last_failure()
+            if failure is not None and failure.code == RewindImpossible.code:
+                self._withdraw(request, f"{failure.code}: {failure.what}", "another time")
+            if time.monotonic() > until_s:
+                raise self._not_ready(failure)
+            time.sleep(LOOK_EVERY_S)
+
+    def _refuse_another(self, newest: Generation, request: RewindRequest) -> None:
+        if newest.number > request.after and not self._fulfils(newest, request):
+            given = f"generation {newest.number} has begun with something else"
+            raise JobChanged(path=f"job {self.job}", given=given, need="the one that was requested", fix="look at it: penstock status")
+
+    def _last_failure(self) -> Failure | None:
+        """Of the drivers that have started since the job was."""
+        runs = self.records.runs.read()
+        last = next((run for run in reversed(runs.runs) if run.token > runs.resumed_after), None)
+        return last.failure if last is not None else None
+
+    def _not_ready(self, failure: Failure | None) -> DriverNotReady:
+        given = f"{failure.code}: {failure.what}".lstrip(": ") if failure is not None else "no failure is recorded"
+        fix = "check penstock status and penstock doctor; the driver is started on, and penstock stop ends that"
+        return DriverNotReady(path=f"job {self.job}", given=given, need=f"a query that reads within {self.limit_s:g} s", fix=fix)
+
+    def _fulfils(self, begun: Generation, request: RewindRequest) -> bool:
+        if request.back_to is not None:
+            return begun.checkpoint == self.records.folder.generation(request.back_to).checkpoint
+        return begun.rewind is not None and (begun.rewind.to, begun.rewind.left) == (request.to, request.after)
+
+    def _withdraw(self, request: RewindRequest, given: str, fix: str) -> None:
+        """Ends a request that a driver has not obeyed, and lets the job go on as it was."""
+        self.records.requests.withdraw(request)
+        resume(self.api, self.job, self.records.runs)
+        need = "a driver that obeys the request; it is withdrawn, and the job goes on from its checkpoint"
+        raise RewindRefused(path=f"job {self.job}", given=given, need=need, fix=fix)

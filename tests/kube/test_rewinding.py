@@ -1,0 +1,178 @@
+"""A job that is rewound by an operator, against a real API server and an emulated S3. What controllers and the kubelet would do, the tests
+do, and what the driver does at its start they do with the driver's own code.
+"""
+
+from __future__ import annotations
+
+import io
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+import boto3
+import pytest
+from kubernetes import client, config
+from rich.console import Console
+
+from penstock.jobs.driver.restarts import Restarts
+from penstock.jobs.errors import RewindImpossible
+from penstock.jobs.spec.resources import Restart
+from penstock.jobs.storage.driver_runs import DriverRunsFile
+from penstock.jobs.storage.generation import Fingerprint, Generation, JobFolder, Rewound, Versions
+from penstock.jobs.storage.lease_holder import LeaseHolder
+from penstock.jobs.storage.rewind_request import RewindRequest, RewindRequestFile
+from penstock.scripts.emulation.emulated_aws import EmulatedAws
+from penstock.scripts.kube.api_server import ApiServer
+from penstock.scripts.operations.job_records import JobRecords
+from penstock.scripts.operations.rewinding import Rewinding
+from penstock.scripts.progress import Steps
+from penstock.scripts.provisioning.errors import JobChanged, RewindRefused, StillThere
+from penstock.sizing.errors import PenstockError
+from tests.kube.driver_objects import Job
+from tests.kube.objects import Objects
+
+if TYPE_CHECKING:
+    from mypy_boto3_s3 import S3Client
+
+LIMIT_S = 60
+WHAT = Fingerprint(app="a", spec="s", plan="p")
+
+
+@pytest.fixture(scope="module")
+def api(kube: ApiServer) -> Iterator[client.ApiClient]:
+    with config.new_client_from_config(config_file=str(kube.kubeconfig)) as made:
+        yield made
+
+
+@pytest.fixture(scope="module")
+def s3(tmp_path_factory: pytest.TempPathFactory) -> Iterator[S3Client]:
+    with EmulatedAws(log=tmp_path_factory.mktemp("aws") / "aws.log") as aws:
+        made = boto3.client(
+            "s3", endpoint_url=aws.endpoint, region_name="us-east-1", aws_access_key_id="1" * 12, aws_secret_access_key="emulated"
+        )
+        made.create_bucket(Bucket="checkpoints")
+        yield made
+
+
+class Deployed:
+    """A job that runs as its first generation.
+
+    Args:
+        api: client of the cluster's API.
+        objects: of that API.
+        s3: client.
+    """
+
+    def __init__(self, api: client.ApiClient, objects: Objects, s3: S3Client) -> None:
+        self.objects, self.api, self.s3, self.kube = objects, api, s3, Job(objects)
+        uri = f"s3a://checkpoints/{self.kube.name}"
+        self.records = JobRecords(JobFolder(uri, s3), RewindRequestFile(uri, s3), DriverRunsFile(uri, s3))
+        self.said = io.StringIO()
+        self.begin()
+
+    def rewinding(self, pod_margin_s: float = LIMIT_S) -> Rewinding:
+        return Rewinding(self.api, self.kube.name, self.records, Steps(Console(file=self.said, width=200)), LIMIT_S, pod_margin_s)
+
+    def request(self, *, after: int = 1, to: int | None = None, back_to: int | None = None) -> RewindRequest:
+        return RewindRequest(after=after, to=to, back_to=back_to, asked=datetime.now(UTC))
+
+    def begin(self) -> None:
+        """What a driver does at its start: decides what it goes on with, and records it."""
+        folder = self.records.folder
+        decided = folder.continuation(WHAT, "last-state", None, self.records.requests.read())
+        folder.checkpoint(decided.checkpoint).identity()
+        if decided.begins:
+            record = {
+                "mode": "last-state",
+                "began": datetime.now(UTC),
+                "fingerprint": WHAT,
+                "versions": Versions(penstock=None, spark="4.3.0"),
+            }
+            began = {"number": decided.number, "checkpoint": decided.checkpoint, "parent": None, "rewind": decided.rewind}
+            folder.begin(Generation.model_validate({**record, **began}))
+
+    def fail(self, error: PenstockError, token: int) -> None:
+        """What a driver does that can't go on."""
+        restarts = Restarts(self.records.folder.uri, Restart(), s3=self.s3)
+        restarts.begin(token, LeaseHolder(host="h", pid=1, pod="driver-0", pod_uid="u"), WHAT)
+        restarts.ended(error)
+
+    @contextmanager
+    def cluster(self, starts: Callable[[], object]) -> Iterator[None]:
+        """Ends the pod when it is to end, and starts the driver when it is to start."""
+
+        def kubelet() -> None:
+            self._until_replicas(0)
+            self.objects.delete(self.kube.pod)
+            self._until_replicas(1)
+            starts()
+
+        thread = threading.Thread(target=kubelet)
+        thread.start()
+        yield
+        thread.join(LIMIT_S)
+        assert not thread.is_alive()
+
+    def _until_replicas(self, count: int) -> None:
+        selector = f"penstock.dev/job={self.kube.name}"
+        self.objects.wait_for(self.kube.driver, selector, lambda found: found[0]["spec"]["replicas"] == count, LIMIT_S)
+
+    def run(self) -> None:
+        """The driver starts and reads."""
+        self.begin()
+        self.kube.ready(1)
+
+
+@pytest.fixture
+def job(api: client.ApiClient, objects: Objects, s3: S3Client) -> Deployed:
+    return Deployed(api, objects, s3)
+
+
+def test_a_job_is_stopped_and_starts_again_from_the_time(job: Deployed) -> None:
+    with job.cluster(job.run):
+        begun = job.rewinding().carry_out(job.request(to=7))
+    assert (begun.number, begun.checkpoint, begun.rewind) == (2, 2, Rewound(to=7, left=1))
+    assert job.kube.replicas() == 1
+    assert "runs as generation 2, with checkpoint 2" in job.said.getvalue()
+    assert job.records.pending(begun) is None
+
+
+def test_an_interruption_leaves_a_request_that_is_gone_on_with(job: Deployed) -> None:
+    request = job.request(to=7)
+    # The pod does not end in time.
+    with pytest.raises(StillThere):
+        job.rewinding(pod_margin_s=0).carry_out(request)
+    assert "none may run until penstock resume, or the same command" in job.said.getvalue()
+    assert (job.kube.replicas(), job.records.requests.read()) == (0, request)
+    with job.cluster(job.run):
+        begun = job.rewinding().carry_out(job.request(to=7))
+    assert begun.rewind == Rewound(to=7, left=1)
+    assert "goes on with that of" in job.said.getvalue()
+
+
+def test_a_rewind_that_the_driver_refuses_is_withdrawn_and_the_job_goes_on(job: Deployed) -> None:
+    def refuse() -> None:
+        job.fail(RewindImpossible(path="the rewind", given="2030", need="a time before now"), token=1)
+
+    with job.cluster(refuse), pytest.raises(RewindRefused) as raised:
+        job.rewinding().carry_out(job.request(to=7))
+    assert (raised.value.code, raised.value.given[:7]) == ("DEP-021", "JOB-093")
+    assert (job.kube.replicas(), job.records.requests.read()) == (1, None)
+    assert job.records.newest(job.kube.name).number == 1
+
+
+def test_a_driver_of_an_earlier_release_that_knows_no_requests_is_said(job: Deployed) -> None:
+    with job.cluster(lambda: job.kube.ready(1)), pytest.raises(RewindRefused) as raised:
+        job.rewinding().carry_out(job.request(to=7))
+    assert raised.value.given == "the driver started without it"
+    # The next image would obey it at a time when nobody expects it.
+    assert job.records.requests.read() is None
+
+
+def test_a_job_that_has_changed_since_it_was_shown_is_not_stopped(job: Deployed) -> None:
+    with pytest.raises(JobChanged) as raised:
+        job.rewinding().carry_out(job.request(after=2, to=7))
+    assert (raised.value.code, raised.value.given) == ("DEP-020", "generation 1")
+    assert (job.kube.replicas(), job.records.requests.read()) == (1, None)
