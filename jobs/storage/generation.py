@@ -260,7 +260,7 @@ class JobFolder(Objects):
             return _rewound(current, by_spec)
         if current.fingerprint != fingerprint and mode == "stateless":
             return Continuation(current.number + 1, _next_checkpoint(current), current, begins=True)
-        self._refuse_missing(current)
+        self.refuse_missing(current)
         if current.fingerprint == fingerprint:
             return Continuation(current.number, current.checkpoint, current, begins=False, rewind=current.rewind, starts=current.starts)
         return Continuation(current.number + 1, current.checkpoint, current, begins=True, rewind=current.rewind)
@@ -268,7 +268,7 @@ class JobFolder(Objects):
     def _back(self, current: Generation, number: int) -> Continuation:
         """To the checkpoint of an earlier generation, as that has left it."""
         back = self.generation(number)
-        self._refuse_missing(back)
+        self.refuse_missing(back)
         return Continuation(current.number + 1, back.checkpoint, current, begins=True, rewind=back.rewind, starts=back.starts)
 
     def _first(self, rewind_to: int | None) -> int:
@@ -291,7 +291,13 @@ class JobFolder(Objects):
                 fix="stop the other driver, which does not take the lease",
             )
 
-    def _refuse_missing(self, current: Generation) -> None:
+    def refuse_missing(self, current: Generation) -> None:
+        """Raises if the checkpoint of a generation is gone.
+
+        Raises:
+            CheckpointMissing: JOB-086.
+            BucketUnreachable: JOB-009.
+        """
         checkpoint = self.checkpoint(current.checkpoint)
         # A driver creates it before it records the generation, and nothing deletes it.
         if checkpoint.get("identity") is None:

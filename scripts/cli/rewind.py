@@ -1,4 +1,4 @@
-"""``penstock rewind``: shows what a job would read and write again from a time on, asks, and rewinds it."""
+"""``penstock rewind``: shows what a job would read and write again from a time on, asks, and rewinds it; or undoes that."""
 
 from __future__ import annotations
 
@@ -42,6 +42,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     where = parser.add_mutually_exclusive_group(required=True)
     where.add_argument("--by", type=_duration_ms, metavar="DURATION", help="read the records of this long again, such as 1h")
     where.add_argument("--to", type=_time_ms, metavar="TIME", help=f"read the records since then again; {_NEEDED}")
+    where.add_argument("--undo", action="store_true", help="go back to the checkpoint before the last rewind, with its state")
     parser.add_argument("--plan-only", action="store_true", help="show what is read and written again, and exit")
     parser.add_argument("--yes", action="store_true", help="skip the confirmation prompt")
     parser.add_argument("--brokers", metavar="HOST:PORT", help="bootstrap servers, comma-separated (default: the environment's)")
@@ -51,7 +52,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Shows what the rewind means, and rewinds the job.
+    """Shows what the rewind, or its undo, means, and does it.
 
     Returns:
         0.
@@ -62,17 +63,46 @@ def run(arguments: argparse.Namespace) -> int:
     from penstock.jobs.driver import rewind
 
     end_in_order()
-    to_ms = arguments.to if arguments.by is None else round(time.time() * 1000) - arguments.by
     job = DeployedJob(chosen(arguments), arguments.job)
+    newest, screen = job.records.newest(job.name), screen_of(sys.stdout, os.environ)
+    if arguments.undo:
+        return _undo(job, newest, arguments, screen)
+    to_ms = arguments.to if arguments.by is None else round(time.time() * 1000) - arguments.by
     rewind.refuse_what_has_no_past(job.spec.job.spec)
     rewind.refuse_the_future(to_ms)
-    newest = job.records.newest(job.name)
-    _print(_shown(job, newest, to_ms, arguments, screen_of(sys.stdout, os.environ)))
-    if not arguments.plan_only:
-        if not arguments.yes:
-            confirm(f"Rewind {job.name} of {job.environment.name}?", "yes")
-        _rewind(job, _request(job, newest, to_ms))
+    _print(_shown(job, newest, to_ms, arguments, screen))
+    if _agreed(arguments, f"Rewind {job.name} of {job.environment.name}?"):
+        _rewind(job, _request(job, newest, to_ms=to_ms))
     return 0
+
+
+def _undo(job: DeployedJob, newest: Generation, arguments: argparse.Namespace, screen: Screen) -> int:
+    from penstock.scripts.operations.undo_preview import undo_lines
+
+    pending = job.records.pending(newest)
+    if pending is not None and pending.to is not None:
+        _print(iter([f"the rewind of {job.name} that was requested at {pending.asked:%Y-%m-%d %H:%M:%S} UTC has not begun"]))
+        if _agreed(arguments, "Withdraw it, and run the job as before?"):
+            _withdraw(job, pending)
+        return 0
+    back = job.records.before_the_rewind(job.name, newest)
+    _print(undo_lines(job.spec.job.spec, job.records, newest, back, screen))
+    if _agreed(arguments, f"Go back to checkpoint {back.checkpoint} of {job.name} of {job.environment.name}?"):
+        _rewind(job, _request(job, newest, back_to=back.number))
+    return 0
+
+
+def _agreed(arguments: argparse.Namespace, question: str) -> bool:
+    if not arguments.plan_only and not arguments.yes:
+        confirm(question, "yes")
+    return not arguments.plan_only
+
+
+def _withdraw(job: DeployedJob, pending: RewindRequest) -> None:
+    from penstock.scripts.operations.rewinding import Rewinding
+
+    with job.cluster() as api:
+        Rewinding(api, job.name, job.records, Steps()).withdraw(pending)
 
 
 def _rewind(job: DeployedJob, request: RewindRequest) -> None:
@@ -83,11 +113,12 @@ def _rewind(job: DeployedJob, request: RewindRequest) -> None:
         Rewinding(api, job.name, job.records, steps).carry_out(request)
 
 
-def _request(job: DeployedJob, newest: Generation, to_ms: int) -> RewindRequest:
+def _request(job: DeployedJob, newest: Generation, *, to_ms: int | None = None, back_to: int | None = None) -> RewindRequest:
     from penstock.jobs.storage.rewind_request import RewindRequest
 
     spec = job.spec.job.spec
-    return RewindRequest(after=newest.number, to=to_ms, spec_rewind_to=spec.rewind_to, asked=datetime.now(UTC), by=job.caller)
+    asked = datetime.now(UTC)
+    return RewindRequest(after=newest.number, to=to_ms, back_to=back_to, spec_rewind_to=spec.rewind_to, asked=asked, by=job.caller)
 
 
 def _shown(job: DeployedJob, newest: Generation, to_ms: int, arguments: argparse.Namespace, screen: Screen) -> Iterator[str]:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
+from penstock.jobs.storage.checkpoint import BatchRecord
 from penstock.jobs.storage.driver_runs import DriverRunsFile
 from penstock.jobs.storage.generation import Generation, JobFolder
 from penstock.jobs.storage.rewind_request import RewindRequest, RewindRequestFile
@@ -45,3 +47,32 @@ class JobRecords:
         """
         request = self.requests.read()
         return request if request is not None and request.after == newest.number else None
+
+    def before_the_rewind(self, job: str, newest: Generation) -> Generation:
+        """The generation whose checkpoint an undo continues, which is whole.
+
+        Raises:
+            NothingToRewind: DEP-019, the job has not been rewound since.
+            CheckpointMissing: JOB-086.
+            CheckpointDamaged: JOB-008.
+            BucketUnreachable: JOB-009.
+        """
+        if newest.rewind is None or newest.rewind.left is None:
+            given = f"checkpoint {newest.checkpoint}, which has begun without one"
+            raise NothingToRewind(path=f"job {job}", given=given, need="a checkpoint that has begun with a rewind", fix="nothing to undo")
+        back = self.folder.generation(newest.rewind.left)
+        self.folder.refuse_missing(back)
+        for _ in self.last_micro_batches(back):
+            pass
+        return back
+
+    def last_micro_batches(self, generation: Generation) -> Iterator[tuple[str, BatchRecord]]:
+        """Query and the record of its last micro-batch in the checkpoint of a generation; the first query's name is empty.
+
+        Raises:
+            CheckpointDamaged: JOB-008.
+            BucketUnreachable: JOB-009.
+        """
+        checkpoint = self.folder.checkpoint(generation.checkpoint)
+        for name in ["", *checkpoint.queries()]:
+            yield name, checkpoint.of_query(name).last_record()

@@ -66,6 +66,18 @@ class Rewinding:
             step.said = f"{self.job} runs as generation {begun.number}, with checkpoint {begun.checkpoint}"
         return begun
 
+    def withdraw(self, request: RewindRequest) -> None:
+        """Withdraw a request that no driver has obeyed yet, and start the job if it is stopped.
+
+        Raises:
+            JobNotDeployed: DEP-017.
+            PenstockError: DEP-007, DEP-010, JOB-008, JOB-009, JOB-082.
+        """
+        driver_of(self.api, self.job)
+        self.records.requests.withdraw(request)
+        started = resume(self.api, self.job, self.records.runs)
+        self.steps.line("request", f"withdrawn; {self.job} {'is started' if started else 'runs'} as before")
+
     def _restart(self) -> None:
         with self.steps.at("stop", f"waiting for {self.job} to finish its micro-batch, and for its pods to end") as step:
             stopped = stop_job(self.api, self.job, self.pod_margin_s)

@@ -16,7 +16,8 @@ from confluent_kafka.admin import AdminClient
 from penstock.infra.environment import Environment
 from penstock.jobs.driver.rewind import instant
 from penstock.jobs.local.recording import Record
-from penstock.jobs.storage.generation import Fingerprint, Generation, JobFolder, QueryRecord, Versions
+from penstock.jobs.storage.checkpoint import BatchRecord
+from penstock.jobs.storage.generation import Fingerprint, Generation, JobFolder, QueryRecord, Rewound, Versions
 from penstock.jobs.storage.rewind_request import RewindRequest, RewindRequestFile
 from penstock.scripts.emulation.emulated_aws import EmulatedAws
 from penstock.scripts.local import kafka_topics
@@ -149,6 +150,33 @@ def test_a_time_that_retention_has_passed_names_the_earliest_one(desk: Desk) -> 
     deleted.result(30)
     done = desk.rewind("--by", "5h", "--yes")
     assert "JOB-093" in done.stderr and instant(NOW_MS - 2 * HOUR_MS) in done.stderr
+
+
+def test_an_undo_shows_where_the_checkpoint_before_goes_on(desk: Desk) -> None:
+    desk.begin()
+    folder = JobFolder(desk.uri, desk.s3)
+    folder.checkpoint(1).identity()
+    assert "DEP-019" in desk.rewind("--undo", "--plan-only").stderr
+    first = folder.generation(1)
+    folder.begin(first.model_copy(update={"number": 2, "checkpoint": 2, "rewind": Rewound(to=NOW_MS, left=1)}))
+    folder.checkpoint(1).record(BatchRecord(batch=7, time_ms=1_764_000_000_000, total_rows_in={"a": 5_000}))
+    desk.s3.put_object(Bucket=desk.bucket, Key="clicks/checkpoints/1/commits/7", Body=b"v1\n{}")
+    done = desk.rewind("--undo", "--plan-only")
+    assert done.returncode == 0, done.stderr
+    assert "checkpoint 1 of generation 1 goes on with its state, as generation 3" in done.stdout
+    assert "after micro-batch 7 of 2025-11-24 16:00:00 UTC, and 5,000 records" in done.stdout
+    assert "are written again, in new files" in done.stdout
+    assert "DEP-017" in desk.rewind("--undo", "--yes").stderr
+    assert desk.requested is None
+
+
+def test_a_request_that_has_not_begun_is_what_an_undo_withdraws(desk: Desk) -> None:
+    desk.begin()
+    request = RewindRequest(after=1, to=NOW_MS, asked=datetime.now(UTC))
+    assert RewindRequestFile(desk.uri, desk.s3).replace(None, request)
+    done = desk.rewind("--undo", "--plan-only")
+    assert (done.returncode, "has not begun" in done.stdout) == (0, True)
+    assert desk.requested == request
 
 
 def test_a_job_that_has_not_run_has_nothing_to_rewind(desk: Desk) -> None:

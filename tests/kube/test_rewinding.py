@@ -17,7 +17,7 @@ from kubernetes import client, config
 from rich.console import Console
 
 from penstock.jobs.driver.restarts import Restarts
-from penstock.jobs.errors import RewindImpossible
+from penstock.jobs.errors import CheckpointDamaged, CheckpointMissing, RewindImpossible
 from penstock.jobs.spec.resources import Restart
 from penstock.jobs.storage.driver_runs import DriverRunsFile
 from penstock.jobs.storage.generation import Fingerprint, Generation, JobFolder, Rewound, Versions
@@ -28,7 +28,7 @@ from penstock.scripts.kube.api_server import ApiServer
 from penstock.scripts.operations.job_records import JobRecords
 from penstock.scripts.operations.rewinding import Rewinding
 from penstock.scripts.progress import Steps
-from penstock.scripts.provisioning.errors import JobChanged, RewindRefused, StillThere
+from penstock.scripts.provisioning.errors import JobChanged, NothingToRewind, RewindRefused, StillThere
 from penstock.sizing.errors import PenstockError
 from tests.kube.driver_objects import Job
 from tests.kube.objects import Objects
@@ -169,6 +169,45 @@ def test_a_driver_of_an_earlier_release_that_knows_no_requests_is_said(job: Depl
     assert raised.value.given == "the driver started without it"
     # The next image would obey it at a time when nobody expects it.
     assert job.records.requests.read() is None
+
+
+def test_an_undo_goes_back_and_can_be_repeated_for_the_rewind_before(job: Deployed) -> None:
+    for after, to in ((1, 7), (2, 9)):
+        with job.cluster(job.run):
+            job.rewinding().carry_out(job.request(after=after, to=to))
+        job.objects.apply(job.kube.pod)
+    newest = job.records.newest(job.kube.name)
+    back = job.records.before_the_rewind(job.kube.name, newest)
+    with job.cluster(job.run):
+        begun = job.rewinding().carry_out(job.request(after=newest.number, back_to=back.number))
+    assert (begun.number, begun.checkpoint, begun.rewind) == (4, 2, Rewound(to=7, left=1))
+    assert job.records.before_the_rewind(job.kube.name, begun).number == 1
+
+
+def test_an_undo_without_a_rewind_or_without_the_checkpoint_before_it_is_refused(job: Deployed) -> None:
+    with pytest.raises(NothingToRewind) as nothing:
+        job.records.before_the_rewind(job.kube.name, job.records.newest(job.kube.name))
+    assert nothing.value.code == "DEP-019"
+    assert job.records.requests.replace(None, job.request(to=7))
+    job.begin()
+    rewound, before = job.records.newest(job.kube.name), job.records.folder.checkpoint(1)
+    assert job.records.before_the_rewind(job.kube.name, rewound).number == 1
+    job.s3.put_object(Bucket="checkpoints", Key=f"{job.kube.name}/checkpoints/1/commits/4", Body=b"v1\n{}")
+    with pytest.raises(CheckpointDamaged):
+        job.records.before_the_rewind(job.kube.name, rewound)
+    before.delete("identity")
+    with pytest.raises(CheckpointMissing):
+        job.records.before_the_rewind(job.kube.name, rewound)
+
+
+def test_a_request_that_no_driver_has_obeyed_is_withdrawn(job: Deployed) -> None:
+    request = job.request(to=7)
+    with pytest.raises(StillThere):
+        job.rewinding(pod_margin_s=0).carry_out(request)
+    job.rewinding().withdraw(request)
+    assert (job.kube.replicas(), job.records.requests.read()) == (1, None)
+    job.begin()
+    assert job.records.newest(job.kube.name).number == 1
 
 
 def test_a_job_that_has_changed_since_it_was_shown_is_not_stopped(job: Deployed) -> None:
