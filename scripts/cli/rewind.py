@@ -70,6 +70,11 @@ def run(arguments: argparse.Namespace) -> int:
     to_ms = arguments.to if arguments.by is None else round(time.time() * 1000) - arguments.by
     rewind.refuse_what_has_no_past(job.spec.job.spec)
     rewind.refuse_the_future(to_ms)
+    begun = None if arguments.plan_only else job.records.begun(newest, to_ms)
+    if begun is not None:
+        # An interrupted command's: another rewind would do the same again.
+        _go_on(job, begun)
+        return 0
     _print(_shown(job, newest, to_ms, arguments, screen))
     if _agreed(arguments, f"Rewind {job.name} of {job.environment.name}?"):
         _rewind(job, _request(job, newest, to_ms=to_ms))
@@ -96,6 +101,13 @@ def _agreed(arguments: argparse.Namespace, question: str) -> bool:
     if not arguments.plan_only and not arguments.yes:
         confirm(question, "yes")
     return not arguments.plan_only
+
+
+def _go_on(job: DeployedJob, begun: RewindRequest) -> None:
+    from penstock.scripts.operations.rewinding import Rewinding
+
+    with job.cluster() as api:
+        Rewinding(api, job.name, job.records, Steps()).go_on(begun)
 
 
 def _withdraw(job: DeployedJob, pending: RewindRequest) -> None:

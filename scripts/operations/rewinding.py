@@ -60,6 +60,15 @@ class Rewinding:
         self._write(request)
         with self._unfinished("the next driver obeys the request, and none may run until penstock resume, or the same command"):
             self._restart()
+        return self._awaited(request)
+
+    def go_on(self, request: RewindRequest) -> Generation:
+        """Wait for a driver that has obeyed a request, of a command that was interrupted. Returns and raises as `carry_out`."""
+        driver_of(self.api, self.job)
+        resume(self.api, self.job, self.records.runs)
+        return self._awaited(request)
+
+    def _awaited(self, request: RewindRequest) -> Generation:
         doing = f"waiting for {self.job} to read its sources"
         with self._unfinished("the driver is started, and obeys the request: see penstock status"), self.steps.at("start", doing) as step:
             begun = self._obeyed(request)

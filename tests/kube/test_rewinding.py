@@ -8,6 +8,7 @@ import io
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
@@ -19,6 +20,7 @@ from rich.console import Console
 from penstock.jobs.driver.restarts import Restarts
 from penstock.jobs.errors import CheckpointDamaged, CheckpointMissing, RewindImpossible
 from penstock.jobs.spec.resources import Restart
+from penstock.jobs.storage.checkpoint import BatchRecord
 from penstock.jobs.storage.driver_runs import DriverRunsFile
 from penstock.jobs.storage.generation import Fingerprint, Generation, JobFolder, Rewound, Versions
 from penstock.jobs.storage.lease_holder import LeaseHolder
@@ -28,7 +30,7 @@ from penstock.scripts.kube.api_server import ApiServer
 from penstock.scripts.operations.job_records import JobRecords
 from penstock.scripts.operations.rewinding import Rewinding
 from penstock.scripts.progress import Steps
-from penstock.scripts.provisioning.errors import JobChanged, NothingToRewind, RewindRefused, StillThere
+from penstock.scripts.provisioning.errors import DriverNotReady, JobChanged, NothingToRewind, RewindRefused, StillThere
 from penstock.sizing.errors import PenstockError
 from tests.kube.driver_objects import Job
 from tests.kube.objects import Objects
@@ -150,6 +152,22 @@ def test_an_interruption_leaves_a_request_that_is_gone_on_with(job: Deployed) ->
         begun = job.rewinding().carry_out(job.request(to=7))
     assert begun.rewind == Rewound(to=7, left=1)
     assert "goes on with that of" in job.said.getvalue()
+
+
+def test_a_rewind_that_has_begun_is_waited_for_and_not_done_again(job: Deployed) -> None:
+    with job.cluster(job.begin), pytest.raises(DriverNotReady):
+        replace(job.rewinding(), limit_s=0).carry_out(job.request(to=7))
+    assert "the driver is started, and obeys the request" in job.said.getvalue()
+    newest = job.records.newest(job.kube.name)
+    begun = job.records.begun(newest, 7)
+    assert begun is not None and job.records.begun(newest, 8) is None
+    job.kube.ready(1)
+    assert job.rewinding().go_on(begun).number == 2
+    # Once it has written rows, the same time is another rewind.
+    checkpoint = job.records.folder.checkpoint(2)
+    checkpoint.record(BatchRecord(batch=0))
+    job.s3.put_object(Bucket="checkpoints", Key=f"{job.kube.name}/checkpoints/2/commits/0", Body=b"v1\n{}")
+    assert job.records.begun(newest, 7) is None
 
 
 def test_a_rewind_that_the_driver_refuses_is_withdrawn_and_the_job_goes_on(job: Deployed) -> None:
