@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 from kubernetes import client
 
+from penstock.jobs.driver.rewind import instant
 from penstock.jobs.errors import RewindImpossible
 from penstock.jobs.storage.driver_runs import Failure
 from penstock.jobs.storage.generation import Generation
@@ -58,7 +59,9 @@ class Rewinding:
         """
         driver_of(self.api, self.job)
         self._write(request)
-        with self._unfinished("the next driver obeys the request, and none may run until penstock resume, or the same command"):
+        # A --by of the same length is another time by then.
+        same = "the same command" if request.to is None else f"the same command with --to {instant(request.to)}"
+        with self._unfinished(f"the next driver obeys the request, and none may run until penstock resume, or {same}"):
             self._restart()
         return self._awaited(request)
 

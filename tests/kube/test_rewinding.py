@@ -146,7 +146,7 @@ def test_an_interruption_leaves_a_request_that_is_gone_on_with(job: Deployed) ->
     # The pod does not end in time.
     with pytest.raises(StillThere):
         job.rewinding(pod_margin_s=0).carry_out(request)
-    assert "none may run until penstock resume, or the same command" in job.said.getvalue()
+    assert "none may run until penstock resume, or the same command with --to 1970-01-01T00:00:00.007+00:00" in job.said.getvalue()
     assert (job.kube.replicas(), job.records.requests.read()) == (0, request)
     with job.cluster(job.run):
         begun = job.rewinding().carry_out(job.request(to=7))
