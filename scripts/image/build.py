@@ -11,7 +11,7 @@ from pathlib import Path
 from penstock.infra.app_packages import AppPackages
 from penstock.scripts.image import bases, context
 from penstock.scripts.image.apps import gather
-from penstock.scripts.image.builder import Build, Builder
+from penstock.scripts.image.builder import SAID_FOLDER, Build, Builder
 from penstock.scripts.image.workspace import Progress, Workspace, workspace
 from penstock.scripts.installation import image_packages
 from penstock.scripts.progress import Steps
@@ -122,9 +122,11 @@ def build_with_apps(request: Request, progress: Progress = lambda said: None) ->
         kit = f"localhost/penstock-kit:{context.checksum(context.kit_inputs(), str(request.assembled))}"
         _build(builder, kit, assembled=request.assembled, packages=request.packages)
         file = Path(__file__).with_name("apps.Dockerfile")
-        arguments = {"JOBS_IMAGE": kit, "MODULES": modules}
+        said = work.temporary / "said"
+        said.mkdir()
+        arguments = {"JOBS_IMAGE": kit, "MODULES": modules, "SAID": f"{SAID_FOLDER}/imports"}
         inputs = context.checksum(folder, file, builder.inputs_of(kit) or "", modules)
-        builder.build(Build("apps", request.image, file, folder, inputs, arguments))
+        builder.build(Build("apps", request.image, file, folder, inputs, arguments, said=said))
         if request.file is not None:
             builder.save(request.image, request.file.absolute())
         digest = builder.push(request.image) if request.push else None

@@ -16,6 +16,9 @@ from penstock.scripts.image.workspace import Workspace
 
 # What an image was built from: an image with this label of the same value is not built again.
 INPUTS = "dev.penstock.inputs"
+# A folder that every image has, and that is empty. A process of buildah's passes on what a step says, and ends when the step does: what it
+# has not read by then is lost. Source: containers/buildah, chroot/run_common.go.
+SAID_FOLDER = "/mnt"
 # Of util-linux. The command becomes the first process of its own namespaces: mounts and processes end with it, also by kill -9.
 ISOLATED = ("nice", "unshare", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc")
 
@@ -32,6 +35,7 @@ class Build:
         inputs: checksum of all that it is built from.
         arguments: build arguments.
         secrets: name -> file.
+        said: folder, as `SAID_FOLDER` while it is built, for what its steps say before they fail; None: they say it on their output only.
     """
 
     name: str
@@ -41,6 +45,7 @@ class Build:
     inputs: str
     arguments: Mapping[str, str] = field(default_factory=dict)
     secrets: Mapping[str, Path] = field(default_factory=dict)
+    said: Path | None = None
 
 
 class Builder:
@@ -79,8 +84,10 @@ class Builder:
         how = ["--isolation=chroot", "--format=docker", "--layers", f"--label={INPUTS}={build.inputs}"]
         arguments = [f"--build-arg={name}={value}" for name, value in build.arguments.items()]
         secrets = [f"--secret=id={name},src={file}" for name, file in build.secrets.items()]
+        volumes = [f"--volume={build.said}:{SAID_FOLDER}"] if build.said else []
         named = ["--tag", build.image, "--file", str(build.file)]
-        self.work.run(build.name, self._command("bud", *how, *arguments, *secrets, *named, str(build.context)))
+        command = self._command("bud", *how, *arguments, *secrets, *volumes, *named, str(build.context))
+        self.work.run(build.name, command, said=build.said)
 
     def inputs_of(self, image: str) -> str | None:
         """What an image was built from; None without the image or the label."""

@@ -28,6 +28,8 @@ from penstock.scripts.installation.cache import Cache
 Progress = Callable[[str], None]
 # Of the checksummed archives, of 1 GB each.
 _KEPT = 2
+# Of a message.
+_LINES = 15
 
 
 class Workspace:
@@ -45,13 +47,14 @@ class Workspace:
         self.temporary = folder / "tmp"
         self.archives = folder / "archives"
 
-    def run(self, name: str, command: list[str], *, environment: Mapping[str, str] | None = None) -> str:
+    def run(self, name: str, command: list[str], *, environment: Mapping[str, str] | None = None, said: Path | None = None) -> str:
         """Runs a tool to its end; it ends with this process.
 
         Args:
             name: of the log.
             command: the tool and its arguments.
             environment: its variables; this process's by default.
+            said: a folder with files of what else it says.
 
         Returns:
             The end of its output.
@@ -63,7 +66,7 @@ class Workspace:
         variables = {**os.environ, "TMPDIR": str(self.temporary)} if environment is None else environment
         ended = tool.run(command, environment=variables, log=log, cwd=self.temporary, progress=self.progress)
         if ended.code != 0:
-            given = f"code {ended.code}; the end of {log}:\n{ended.said}"
+            given = f"code {ended.code}; the end of {log}:\n{_of_files(said, log)}{ended.said}"
             raise ImageNotBuilt(path=name, given=given, need="a build that succeeds", fix=f"check {log}; a rerun resumes from built layers")
         return ended.said
 
@@ -76,6 +79,15 @@ class Workspace:
         newest = sorted(self.archives.iterdir(), key=lambda path: path.stat().st_mtime, reverse=True)
         for old in newest[_KEPT:]:
             shutil.rmtree(old)
+
+
+def _of_files(folder: Path | None, log: Path) -> str:
+    """The end of what is said in a folder's files, which also goes into the log."""
+    files = sorted(folder.iterdir()) if folder else []
+    lines = [line for file in files for line in file.read_text(encoding="utf-8", errors="replace").splitlines(keepends=True)]
+    with log.open("a", encoding="utf-8") as end:
+        end.writelines(lines)
+    return "".join(lines[-_LINES:])
 
 
 @contextmanager
