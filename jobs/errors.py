@@ -420,6 +420,13 @@ class RewindImpossible(RunFailed):
     title = "cannot rewind to this time"
 
 
+class StateDiffers(RunFailed):
+    """The state in the job's checkpoint is not what its operators keep: Spark would refuse it, or take one value for another."""
+
+    code = "JOB-094"
+    title = "the state does not fit the app"
+
+
 class CheckpointMissing(RunFailed):
     """The job has run, and its checkpoint is gone. An empty one in its place would lose the state and begin anew without saying so."""
 

@@ -14,6 +14,7 @@ from penstock.jobs.driver import rewind
 from penstock.jobs.driver.fingerprint import fingerprint
 from penstock.jobs.driver.micro_batch import Emit
 from penstock.jobs.driver.planning import QueryPlan
+from penstock.jobs.driver.state_changes import state_changes
 from penstock.jobs.errors import CheckpointDamaged
 from penstock.jobs.spec import SpecFile
 from penstock.jobs.spec.checkpoint_settings import retained_batches, retention_conf
@@ -22,6 +23,7 @@ from penstock.jobs.storage.generation import Continuation, Fingerprint, Generati
 from penstock.jobs.storage.lease import Lease, LeaseFile, StoredLease
 from penstock.jobs.storage.lease_holder import LeaseHolder
 from penstock.jobs.storage.rewind_request import RewindRequestFile
+from penstock.sizing.errors import raise_all
 
 _DISTRIBUTION = "penstock-kit"
 
@@ -111,12 +113,14 @@ class Generations:
             token: of the lease that this driver holds.
 
         Raises:
-            PenstockError: JOB-009, JOB-082, JOB-083.
+            PenstockError: JOB-009, JOB-082, JOB-083, JOB-094.
         """
         decided = self._decided
         assert decided is not None, "decide() comes first"
         if not decided.begins:
             return
+        if self._spec.job.spec.checkpoint.state_schema == "same":
+            self._refuse_other_state(decided, {plan.share.query: plan.record for plan in plans if plan.batches.last.batch >= 0})
         generation = Generation(
             number=decided.number,
             checkpoint=decided.checkpoint,
@@ -128,10 +132,21 @@ class Generations:
             fingerprint=self.fingerprint,
             versions=Versions(penstock=_penstock(), spark=spark),
             starts=_starts(plans),
-            queries={plan.share.query: QueryRecord.of(plan.share.sources, plan.operators) for plan in plans},
+            queries={plan.share.query: plan.record for plan in plans},
         )
         self._folder.begin(generation)
         self._decided = Continuation(decided.number, decided.checkpoint, generation, begins=False, starts=generation.starts)
+
+    def _refuse_other_state(self, decided: Continuation, queries: Mapping[str, QueryRecord]) -> None:
+        """Rejects queries whose state the checkpoint does not have.
+
+        Args:
+            decided: what the driver goes on with.
+            queries: those that have committed micro-batches.
+        """
+        before = self._folder.last_of(decided.checkpoint) if queries else None
+        if before is not None:
+            raise_all(state_changes(before.queries, queries))
 
     def _parent(self, decided: Continuation, token: int) -> Parent | None:
         if decided.before is None:

@@ -31,12 +31,14 @@ from penstock.jobs.spec import FromSocket
 from penstock.jobs.spec.avro_schemas import avro_schemas
 from penstock.jobs.spec.job import JobSpec
 from penstock.jobs.storage.checkpoint import BatchRecord, Checkpoint
+from penstock.jobs.storage.generation import QueryRecord
 from penstock.jobs.storage.lease import Lease
 from penstock.jobs.stream.analyzed_plan import confuses_state, runs_python
 from penstock.jobs.stream.event_time import heartbeat
 from penstock.jobs.stream.event_time.engine import Engine
 from penstock.jobs.stream.leaving import Counting
 from penstock.jobs.stream.selections import Selection, Step, routed, tried
+from penstock.jobs.stream.state_schemas import state_schemas
 from penstock.jobs.stream.streams import TIME, Stream
 from penstock.jobs.watermark import InputTime
 
@@ -49,23 +51,23 @@ class QueryPlan:
         name: of the query, unique in the session.
         job: as its app has declared it.
         share: what it reads, writes and counts of the job's sources.
+        record: of its sources and of its stateful operators, for the generation.
         stream: what the query computes.
         batches: what is done with each of its micro-batches.
         emit: reports an event of the query.
         bounded: the query in a bounded run; None: it has no end.
         fixed: a parallelism that its checkpoint can't have; None: it has the spec's.
-        operators: names of its stateful operators, in the order of Spark's ids.
     """
 
     name: str
     job: Job
     share: Share
+    record: QueryRecord
     stream: Stream
     batches: MicroBatches
     emit: Emit
     bounded: BoundedQuery | None = None
     fixed: FixedParallelism | None = None
-    operators: tuple[str, ...] = ()
 
     @property
     def topics(self) -> frozenset[str]:
@@ -245,8 +247,13 @@ class AnalyzedQuery:
 
         batches = self._batches(context.lease, emit, counting)
         stream = self._with_a_heartbeat(self._computed)
-        operators = tuple(operator.name for operator in self.structure.operators)
-        return QueryPlan(self._name, self.job, self.share, stream, batches, emit, self._bounded, self._fixed, operators)
+        return QueryPlan(self._name, self.job, self.share, self.record, stream, batches, emit, self._bounded, self._fixed)
+
+    @property
+    def record(self) -> QueryRecord:
+        """Its sources and stateful operators, with the state that they keep."""
+        names = [operator.name for operator in self.structure.operators]
+        return QueryRecord.of(self.share.sources, names, state_schemas(self._computed.frame))
 
     @cached_property
     def _computed(self) -> Stream:

@@ -25,6 +25,7 @@ _NEVER: tuple[type[PenstockError], ...] = (
     errors.QuarantineLimitReached,
     errors.RewindImpossible,
     errors.SocketHasNoPast,
+    errors.StateDiffers,
     errors.StateNotRepeatable,
 )
 # The app's own code, or rows that a sink can't write.

@@ -85,9 +85,11 @@ class Checkpointing(Part):
 
     Args:
         retention: how far back the job can go with its state, in ms; None: 100 micro-batches.
+        state_schema: ``same``: a changed app only goes on with state of the schema that its operators have; ``any``: Spark alone decides.
     """
 
     retention: DurationMs | None = None
+    state_schema: Literal["same", "any"] = "same"
 
 
 class LoadedState(Part):

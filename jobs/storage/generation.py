@@ -18,6 +18,7 @@ from pydantic.alias_generators import to_camel
 
 from penstock.jobs.errors import CheckpointDamaged, CheckpointMissing, ConcurrentWriter
 from penstock.jobs.spec.job import UpgradeMode
+from penstock.jobs.state_schema import StateSchema
 from penstock.jobs.storage.checkpoint import RETAINED_BATCHES, Checkpoint
 from penstock.jobs.storage.objects import Objects
 from penstock.jobs.storage.rewind_request import RewindRequest
@@ -91,10 +92,12 @@ class Operator(_Record):
     Args:
         id: Spark's, by which the checkpoint's ``state/`` has its state.
         name: of its class in Spark, such as ``Aggregate``.
+        state: what it keeps; None where that is not known, as in records of earlier releases.
     """
 
     id: int = Field(ge=0)
     name: str
+    state: StateSchema | None = None
 
 
 class QueryRecord(_Record):
@@ -109,9 +112,17 @@ class QueryRecord(_Record):
     operators: tuple[Operator, ...]
 
     @classmethod
-    def of(cls, sources: Sequence[str], operators: Sequence[str]) -> QueryRecord:
-        """Of names: of the sources, and of the operators in the order of Spark's ids, which it gives from 0."""
-        return cls(sources=tuple(sources), operators=tuple(Operator(id=number, name=name) for number, name in enumerate(operators)))
+    def of(cls, sources: Sequence[str], operators: Sequence[str], states: Sequence[StateSchema] | None = None) -> QueryRecord:
+        """Of a query.
+
+        Args:
+            sources: their names.
+            operators: their names, in the order of Spark's ids, which it gives from 0.
+            states: of the operators, in the same order; None: not known.
+        """
+        known: Sequence[StateSchema | None] = states or [None] * len(operators)
+        kept = (Operator(id=number, name=name, state=state) for number, (name, state) in enumerate(zip(operators, known, strict=True)))
+        return cls(sources=tuple(sources), operators=tuple(kept))
 
 
 class Generation(_Record):
@@ -231,6 +242,15 @@ class JobFolder(Objects):
         """
         numbers = self.generations()
         return self.generation(numbers[-1]) if numbers else None
+
+    def last_of(self, checkpoint: int) -> Generation | None:
+        """The newest generation that has gone on with a checkpoint, by its number; None if none has.
+
+        Raises:
+            CheckpointDamaged: JOB-008.
+            BucketUnreachable: JOB-009.
+        """
+        return next((one for one in map(self.generation, reversed(self.generations())) if one.checkpoint == checkpoint), None)
 
     def continuation(
         self, fingerprint: Fingerprint, mode: UpgradeMode, rewind_to: int | None = None, request: RewindRequest | None = None

@@ -32,6 +32,12 @@ class TypedState:
     of: DataType
     key: DataType
 
+    @property
+    def described(self) -> str:
+        """Kind and types, such as ``map<string,bigint>``."""
+        types = [self.key, self.of] if self.kind == "map" else [self.of]
+        return f"{self.kind}<{','.join(type.simpleString() for type in types)}>"
+
 
 def value(of: str | DataType) -> State:
     """One value per key, like Flink's ValueState.

@@ -18,6 +18,8 @@ Order = Literal["arrival", "time"]
 MOMENT, SIDE_ROW = "_moment_ms", "_aside"
 # Columns that order rows with the same time.
 ORDER_PREFIX = "_order_"
+# State of rows that wait for their time.
+HELD = "penstock_held"
 
 
 @dataclass(frozen=True)
@@ -43,6 +45,12 @@ class Plan:
     time: Time | None
     order: Order
     ttl_ms: int | None
+
+    @property
+    def kept(self) -> dict[str, TypedState]:
+        """The function's state, and the rows that are held back."""
+        held = {HELD: TypedState("list", self.rows, self.rows)} if self.order == "time" else {}
+        return {**self.states, **held}
 
     @property
     def fields(self) -> list[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
@@ -19,6 +20,7 @@ from penstock.jobs.stream.columns import as_column
 from penstock.jobs.stream.event_time.engine import as_event_time, with_one_event_time
 from penstock.jobs.stream.leaving import kept
 from penstock.jobs.stream.side_outputs import REASON, TAG
+from penstock.jobs.stream.state_schemas import DECLARED_KEY
 from penstock.jobs.stream.streams import TIME, Stream, Tag, record
 from penstock.sizing.units import NotAQuantity, duration_ms
 
@@ -100,11 +102,17 @@ def process(
     _check(stream, plan)
     out = frame.groupBy(*keys).transformWithState(
         statefulProcessor=Processor(plan),
-        outputStructType=StructType([*_nullable(plan.output), *_OWN]),
+        outputStructType=StructType([*_nullable(plan.output), *_own(plan)]),
         outputMode="Update" if updates else "Append",
         timeMode=_TIME_MODES[lives_by],
     )
     return replace(_stream(out, timed=lives_by == "event"), updates=updates)
+
+
+def _own(plan: Plan) -> list[StructField]:
+    """The columns besides the output's. The first one shows Spark's plan what is kept, see `penstock.jobs.stream.state_schemas`."""
+    declared = {name: state.described for name, state in plan.kept.items()}
+    return [StructField(_OWN[0].name, _OWN[0].dataType, metadata={DECLARED_KEY: json.dumps(declared)}), *_OWN[1:]]
 
 
 def ttl_ms(stream: Stream, ttl: str | None) -> int | None:

@@ -26,12 +26,12 @@ from pyspark.sql.types import DataType, StructType
 
 from penstock.jobs.blocks.keyed.declared import TypedState
 from penstock.jobs.blocks.keyed.function import Key, Out
-from penstock.jobs.blocks.keyed.plan import Plan
+from penstock.jobs.blocks.keyed.plan import HELD, Plan
 from penstock.jobs.blocks.keyed.rows import Results, Rows, milliseconds
 from penstock.jobs.blocks.keyed.stored import Clock, List, Stored, Value, opened
 from penstock.jobs.stream.streams import TIME
 
-_HELD, _WAITING = "penstock_held", "penstock_waiting"
+_WAITING = "penstock_waiting"
 
 
 class Processor(StatefulProcessor):
@@ -48,7 +48,7 @@ class Processor(StatefulProcessor):
         self._states = {name: opened(handle, name, state, self._clock) for name, state in plan.states.items()}
         own = Clock()
         self._waiting = Waiting(_internal(handle, _WAITING, "value", _WAITING_TYPE, own)) if plan.time else None
-        self._held = _internal(handle, _HELD, "list", plan.rows, own) if plan.order == "time" else None
+        self._held = _internal(handle, HELD, "list", plan.rows, own) if plan.order == "time" else None
         self._waits = plan.waits
         self._rows = Rows(plan)
         self._results = Results(plan)
