@@ -17,7 +17,7 @@ from penstock.jobs.configuration.runtime import RuntimeConfiguration
 from penstock.jobs.document import Path_
 from penstock.jobs.driver.bounded import BoundedRun
 from penstock.jobs.driver.context import PlanningContext
-from penstock.jobs.driver.planning import analyzed
+from penstock.jobs.driver.planning import AnalyzedQuery, analyzed
 from penstock.jobs.driver.root_cause import OwnCode
 from penstock.jobs.driver.session import state_conf
 from penstock.jobs.errors import AppNotFound
@@ -27,6 +27,7 @@ from penstock.jobs.spec import SpecFile, app_module
 from penstock.jobs.spec.avro_schemas import avro_schemas
 from penstock.jobs.spec.connections import named_connections
 from penstock.jobs.spec.job import ConnectionKind
+from penstock.jobs.storage.generation import QueryRecord
 from penstock.jobs.storage.no_checkpoint import NoCheckpoint
 
 if TYPE_CHECKING:
@@ -65,6 +66,34 @@ def check(
         PenstockError: SPEC-009, SPEC-010, SPEC-012, SPEC-030, SPEC-045, JOB-003, JOB-004, JOB-011, JOB-057, JOB-062, JOB-085, with the
             file and the line where that is known; several are raised as `Faults`.
     """
+    with _analyzing(spec, app_path, session, folder, package_path) as (_, files):
+        return tuple(dict.fromkeys([*files(), *(spec.path.parent / name for name in [*avro_schemas(spec), *_locks(spec)])]))
+
+
+def stored_queries(
+    spec: SpecFile, app_path: Sequence[Path], session: SparkSession, folder: Path, package_path: Sequence[Path] = ()
+) -> dict[str, QueryRecord]:
+    """What the queries of a job keep as state, as a generation of it would record it. Nothing runs.
+
+    Args:
+        spec: of the job.
+        app_path: as for `check`, as are the others.
+
+    Returns:
+        Query -> its sources and stateful operators; the first query's name is empty.
+
+    Raises:
+        PenstockError: as `check`.
+    """
+    with _analyzing(spec, app_path, session, folder, package_path) as (queries, _):
+        return {query.share.query: query.record for query in queries}
+
+
+@contextmanager
+def _analyzing(
+    spec: SpecFile, app_path: Sequence[Path], session: SparkSession, folder: Path, package_path: Sequence[Path]
+) -> Iterator[tuple[list[AnalyzedQuery], Callable[[], list[Path]]]]:
+    """Context with a job's analyzed queries, and what returns the files of the spec, the app and its modules."""
     app = _read_app(spec, app_path)
     folders = tuple(str(folder.resolve()) for folder in (spec.path.parent, *app_path))
     configuration = RuntimeConfiguration(
@@ -78,21 +107,16 @@ def check(
     own = _own_session(spec, session, folder)
     starts = _starts(spec)
     with importing(folders, [str(one) for one in package_path]) as modules:
-        _ = analyzed(
-            PlanningContext(
-                configuration=configuration,
-                spec=spec,
-                session=own,
-                checkpoint=NoCheckpoint(configuration.job_folder),
-                connections={one.name: _URLS[one.kind] for one in named_connections(spec.job.spec)},
-                bounded=_bounded(spec, starts) if spec.job.spec.bounded else None,
-                open_table=untyped_table,
-            ),
-            starts,
+        context = PlanningContext(
+            configuration=configuration,
+            spec=spec,
+            session=own,
+            checkpoint=NoCheckpoint(configuration.job_folder),
+            connections={one.name: _URLS[one.kind] for one in named_connections(spec.job.spec)},
+            bounded=_bounded(spec, starts) if spec.job.spec.bounded else None,
+            open_table=untyped_table,
         )
-        return tuple(
-            dict.fromkeys([spec.path, app, *modules(), *(spec.path.parent / name for name in [*avro_schemas(spec), *_locks(spec)])])
-        )
+        yield analyzed(context, starts), lambda: [spec.path, app, *modules()]
 
 
 def _locks(spec: SpecFile) -> list[str]:

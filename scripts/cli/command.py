@@ -70,6 +70,7 @@ VERBS = {
     "stop": Verb("penstock.scripts.cli.stop", "stop a job at the end of its micro-batch, and keep its state", "deploy"),
     "resume": Verb("penstock.scripts.cli.resume", "run a job that is stopped or has failed", "deploy"),
     "rewind": Verb("penstock.scripts.cli.rewind", "have a job read its topics again from a time, after showing what that means", "deploy"),
+    "upgrade": Verb("penstock.scripts.cli.upgrade", "check whether changed jobs can go on with their state", "deploy"),
     "destroy": Verb("penstock.scripts.cli.destroy", "stop an environment's jobs and tear down its stacks in order", "deploy"),
     "emulate": Verb("penstock.scripts.cli.emulate", "keep an environment up on an emulated AWS, for Penstock and other tools", "local"),
     "up": Verb("penstock.scripts.cli.up", "run jobs end to end locally: emulated AWS, a real Kafka broker, Spark", "local"),

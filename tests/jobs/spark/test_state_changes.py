@@ -9,7 +9,9 @@ from typing import Any
 
 import pytest
 
+from penstock.jobs.driver.check import stored_queries
 from penstock.jobs.errors import StateDiffers
+from penstock.jobs.spec import load
 from penstock.jobs.storage.generation import Generation, JobFolder
 from tests.jobs.spark.running import CHECKPOINTS, Surroundings, TestedJob
 
@@ -107,7 +109,7 @@ def test_a_begin_without_the_state_may_keep_another_one(team: Team) -> None:
     assert team.job.rows() == [{"key": "k", "bids": 1, "asks": 10}]
 
 
-def test_what_is_recorded_of_each_operator_is_what_spark_keeps(surroundings: Surroundings) -> None:
+def test_what_is_recorded_of_each_operator_is_what_spark_keeps(surroundings: Surroundings, tmp_path: Path) -> None:
     job = surroundings.job("tests.jobs.spark.apps.every_state", sources={"a": 1, "b": 1})
     others = {name: {"files": {"path": f"{job.name}-{name}", "prefix": "part-"}} for name in ("pairs", "names", "once")}
     job.edit(lambda spec: (spec["sinks"].update(others), spec.update(trigger="100ms")))
@@ -137,3 +139,4 @@ def test_what_is_recorded_of_each_operator_is_what_spark_keeps(surroundings: Sur
     assert [column.name for column in names.values] == ["penstock_held", "seen"]
     assert [column.name for column in names.keys] == kept("names", "key", stateVarName="seen")
     assert [column.name for column in once.keys] == kept("once", "key")
+    assert stored_queries(load(job.spec), (), surroundings.session, tmp_path) == current.queries

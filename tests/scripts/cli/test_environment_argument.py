@@ -23,6 +23,7 @@ from penstock.scripts.cli import (
     synth,
     topics,
     up,
+    upgrade,
 )
 from penstock.scripts.cli.environment_argument import chosen, chosen_or_none, take_stacks
 from penstock.scripts.errors import WrongUsage
@@ -40,8 +41,9 @@ WORDS = {
     stop: JOB,
     resume: JOB,
     rewind: [*JOB, "--by", "1h"],
+    upgrade: ["check"],
 }
-ON_AWS = (bootstrap, deploy, destroy, doctor, resume, rewind, scan, status, stop, synth, topics)
+ON_AWS = (bootstrap, deploy, destroy, doctor, resume, rewind, scan, status, stop, synth, topics, upgrade)
 
 
 @pytest.fixture(autouse=True)

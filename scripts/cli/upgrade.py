@@ -1,0 +1,102 @@
+"""``penstock upgrade check``: whether changed jobs can go on with the state that they have. Nothing is written, and nothing runs."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Sequence
+
+from penstock.infra.environment import Environment
+from penstock.jobs.spec import SpecFile
+from penstock.jobs.storage.generation import QueryRecord
+from penstock.scripts.cli.environment_argument import add_environment_argument, chosen
+from penstock.scripts.cli.output import add_output_argument, as_text
+from penstock.scripts.installation import app_packages
+from penstock.scripts.operations.deployed_job import jobs_of
+from penstock.scripts.operations.upgrade_check import UpgradeCheck, Verdict, checked
+from penstock.scripts.planning.app_path import add_app_path_argument, folders_of_apps
+from penstock.scripts.progress import Steps
+from penstock.scripts.provisioning.aws_access import AwsAccess
+from penstock.scripts.render.screen import screen_of
+from penstock.scripts.render.table import Column, Row, Styled, table
+from penstock.sizing.errors import CheckFailed
+from penstock.sizing.planned import SCHEMA_VERSION
+
+_STYLES: dict[Verdict, str] = {
+    "goes on": "green",
+    "no state yet": "green",
+    "not known": "yellow",
+    "begins without": "yellow",
+    "refused": "red",
+}
+_COLUMNS = (Column("job"), Column("state"), Column("generation", right=True), Column("why", wraps=True))
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The arguments of the verb."""
+    check = parser.add_subparsers(dest="action", required=True, metavar="ACTION").add_parser(
+        "check", help="check whether jobs can go on with their state", allow_abbrev=False
+    )
+    add_environment_argument(check)
+    add_app_path_argument(check)
+    check.add_argument("--job", action="append", default=[], metavar="NAME", help="a job of the environment (default: all); repeatable")
+    add_output_argument(check)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Checks jobs as they are in the environment's files against the generations that are deployed.
+
+    Returns:
+        0, or 1 if a job can't go on with its state.
+
+    Raises:
+        PenstockError: TOOL-016, TOOL-020, Spark's jars are missing; TOOL-050; what is wrong with a spec or an app; JOB-008, JOB-009.
+    """
+    environment = chosen(arguments)
+    specs = jobs_of(environment, arguments.job)
+    aws = AwsAccess(environment)
+    aws.check_account()
+    now = _now(specs, arguments, environment, Steps())
+    bucket, s3 = environment.spec.buckets.checkpoints, aws.client("s3")
+    results = [checked(spec, now[spec.job.metadata.name], bucket, s3) for spec in specs]
+    if arguments.output == "table":
+        _print(environment, results)
+    else:
+        document = {"schemaVersion": SCHEMA_VERSION, "environment": environment.name}
+        listed = [one.model_dump(by_alias=True, mode="json") for one in results]
+        sys.stdout.write(as_text({**document, "jobs": listed}, arguments.output))
+    return CheckFailed.exit_code if any(one.verdict == "refused" for one in results) else 0
+
+
+def _now(
+    specs: Sequence[SpecFile], arguments: argparse.Namespace, environment: Environment, steps: Steps
+) -> dict[str, dict[str, QueryRecord]]:
+    """Job -> what its queries keep."""
+    if not specs:
+        return {}
+    # PySpark takes long to import.
+    from penstock.jobs.driver.check import stored_queries
+    from penstock.scripts.checking.session import analyzing
+
+    folders = folders_of_apps(arguments.app_path, environment)
+    packages = {spec.path: app_packages.install(app_packages.checked(spec), steps) for spec in specs}
+    jars = list(dict.fromkeys(jar for one in packages.values() for jar in one.jars))
+    steps.line("upgrade", "starting Spark, which analyzes the queries of the apps")
+    found = {}
+    with analyzing(jars) as (session, folder):
+        for spec in specs:
+            with steps.at("upgrade", str(spec.path)):
+                found[spec.job.metadata.name] = stored_queries(spec, folders, session, folder, packages[spec.path].path)
+    return found
+
+
+def _print(environment: Environment, results: Sequence[UpgradeCheck]) -> None:
+    screen = screen_of(sys.stdout, os.environ)
+    if not results:
+        sys.stdout.write(f"environment {environment.name} has no jobs\n")
+        return
+    rows: list[Row] = [
+        [one.job, Styled(one.verdict, _STYLES[one.verdict]), str(one.generation or "-"), "; ".join(one.reasons) or "-"] for one in results
+    ]
+    sys.stdout.write("\n".join([f"jobs of {environment.name}, and the state that they have", "", *table(_COLUMNS, rows, screen)]) + "\n")

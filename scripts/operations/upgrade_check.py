@@ -1,0 +1,93 @@
+"""Whether what a spec and its app are now can go on with the state of the job that is deployed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Literal
+
+from pydantic import BaseModel, ConfigDict
+from pydantic.alias_generators import to_camel
+
+from penstock.jobs.driver.state_changes import state_changes
+from penstock.jobs.spec import SpecFile
+from penstock.jobs.storage.generation import Generation, JobFolder, QueryRecord
+from penstock.sizing.errors import PenstockError
+
+if TYPE_CHECKING:
+    from mypy_boto3_s3 import S3Client
+
+Verdict = Literal["no state yet", "goes on", "not known", "begins without", "refused"]
+
+
+class UpgradeCheck(BaseModel):
+    """The check of a job.
+
+    Args:
+        job: its name.
+        verdict: ``goes on``: with the state in the checkpoint, or without any that its operators would keep. ``not known``: the generation
+            was begun by a release that recorded no schemas. ``begins without``: as the spec asks for.
+        generation: number of the newest one that has begun.
+        checkpoint: where its state is.
+        reasons: why it is refused, or what the verdict hangs on.
+    """
+
+    model_config = ConfigDict(frozen=True, strict=True, extra="forbid", alias_generator=to_camel, validate_by_name=True)
+
+    job: str
+    verdict: Verdict
+    generation: int | None = None
+    checkpoint: str | None = None
+    reasons: tuple[str, ...] = ()
+
+
+def checked(spec: SpecFile, now: Mapping[str, QueryRecord], bucket: str, s3: S3Client) -> UpgradeCheck:
+    """Compares a job with its newest generation. Nothing is written.
+
+    Args:
+        spec: of the job.
+        now: its queries, of `penstock.jobs.driver.check.stored_queries`.
+        bucket: of the checkpoints.
+        s3: client.
+
+    Raises:
+        PenstockError: JOB-008, JOB-009.
+    """
+    job, folder = spec.job.metadata.name, JobFolder(f"s3a://{bucket}/{spec.job.metadata.name}", s3)
+    current = folder.current()
+    if current is None:
+        earlier = folder.checkpoints()
+        if earlier:
+            return UpgradeCheck(job=job, verdict="not known", reasons=("its checkpoint is of a release that recorded no generations",))
+        return UpgradeCheck(job=job, verdict="no state yet")
+    place = {"generation": current.number, "checkpoint": folder.checkpoint(current.checkpoint).uri}
+    reason = _begins_without(spec, current)
+    if reason is not None:
+        return UpgradeCheck.model_validate({"job": job, "verdict": "begins without", "reasons": (reason,), **place})
+    verdict, reasons = _compared(spec, current, now, folder)
+    return UpgradeCheck.model_validate({"job": job, "verdict": verdict, "reasons": reasons, **place})
+
+
+def _begins_without(spec: SpecFile, current: Generation) -> str | None:
+    if spec.job.spec.rewind_to is not None and spec.job.spec.rewind_to != current.rewound_to:
+        return "rewindTo is another time"
+    return "upgradeMode is stateless" if spec.job.spec.upgrade_mode == "stateless" else None
+
+
+def _compared(spec: SpecFile, current: Generation, now: Mapping[str, QueryRecord], folder: JobFolder) -> tuple[Verdict, tuple[str, ...]]:
+    checkpoint = folder.checkpoint(current.checkpoint)
+    try:
+        folder.refuse_missing(current)
+        begun = [name for name in current.queries if checkpoint.of_query(name).last_record().batch >= 0]
+    except PenstockError as error:
+        return "refused", tuple(f"{one.code} {one.path}: {one.given}" for one in error.errors)
+    before = {name: query for name, query in current.queries.items() if name in begun}
+    if not before:
+        return "no state yet", ()
+    if spec.job.spec.checkpoint.state_schema == "any":
+        return "not known", ("checkpoint.stateSchema is any: Spark decides when the driver starts",)
+    differences = tuple(f"{one.code} {one.path}: {one.given}" for one in state_changes(before, now))
+    if differences:
+        return "refused", differences
+    if any(operator.state is None for query in before.values() for operator in query.operators):
+        return "not known", (f"generation {current.number} is of a release that recorded no schemas",)
+    return "goes on", ()

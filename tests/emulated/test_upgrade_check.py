@@ -1,0 +1,174 @@
+"""``penstock upgrade check``: apps of files beside the records of their generations, on an emulated S3."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import uuid
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from penstock.infra.environment import Environment
+from penstock.jobs.spec import load
+from penstock.jobs.state_schema import Column, StateSchema
+from penstock.jobs.storage.checkpoint import BatchRecord
+from penstock.jobs.storage.generation import Fingerprint, Generation, JobFolder, QueryRecord, Versions
+from penstock.jobs.watermark import Watermarks
+from penstock.scripts.cli import upgrade
+from penstock.scripts.emulation.emulated_aws import EmulatedAws
+from penstock.scripts.operations.upgrade_check import UpgradeCheck, checked
+from penstock.scripts.provisioning.aws_access import AwsAccess
+from tests.emulated.small_stacks import environment
+
+APP = """\
+from pyspark.sql import functions as F
+
+from penstock import Job
+
+OPERATORS = {{"read": None, "sums": "other"}}
+
+
+def build(job: Job) -> None:
+    rows = job.source("a", "user STRING, bid INT, ask INT").df
+    job.write(rows.groupBy("user").agg({aggregates}), "out")
+    job.side_output("errors")
+"""
+SUMS = ('F.sum("bid").alias("bids")', 'F.sum("ask").alias("asks")')
+SPEC = """\
+apiVersion: penstock/v1
+kind: StreamingJob
+metadata: {{name: {name}}}
+spec:
+  app: {app}
+  parallelism: 1
+  executor: {{slots: 1, memory: 2g}}
+  sources:
+    a: {{kafka: {{topic: clicks}}}}
+  sinks:
+    out: {{postgres: {{connection: shop, table: sums, key: [user]}}}}
+    errors: {{kafka: {{topic: errors}}}}
+"""
+STATE = StateSchema(
+    keys=(Column(name="user", type="string"),),
+    values=(Column(name="sum(bid)", type="bigint"), Column(name="sum(ask)", type="bigint")),
+)
+
+
+class Place:
+    """An environment with jobs and their folders on S3.
+
+    Args:
+        aws: emulated.
+        folder: for the files.
+        apps: job -> its aggregates.
+    """
+
+    def __init__(self, aws: EmulatedAws, folder: Path, apps: Mapping[str, tuple[str, ...]]) -> None:
+        for name, aggregates in apps.items():
+            (folder / f"{name}.py").write_text(APP.format(aggregates=", ".join(aggregates)))
+            (folder / f"{name}.yaml").write_text(SPEC.format(name=name, app=name))
+        data = environment(aws, f"up{uuid.uuid4().hex[:8]}").model_dump(by_alias=True, exclude_none=True)
+        data["spec"]["jobs"] = [str(folder / f"{name}.yaml") for name in apps]
+        self.own, self.folder = Environment.model_validate(data), folder
+        self.s3 = AwsAccess(self.own).client("s3")
+        self.bucket = self.own.spec.buckets.checkpoints
+        self.s3.create_bucket(Bucket=self.bucket)
+
+    def deployed(self, job: str, *, state: StateSchema | None = STATE, batch: int | None = 3) -> JobFolder:
+        """The folder of a job that has run as its first generation."""
+        folder = JobFolder(f"s3a://{self.bucket}/{job}", self.s3)
+        checkpoint = folder.checkpoint(1)
+        checkpoint.identity()
+        if batch is not None:
+            marks = Watermarks(current_ms=0)
+            checkpoint.record(BatchRecord(batch=batch, time_ms=0, rows_in={"a": 1}, total_rows_in={"a": 1}, watermarks=marks))
+            self.s3.put_object(Bucket=self.bucket, Key=f"{job}/checkpoints/1/commits/{batch}", Body=b"v1\n{}")
+        folder.begin(
+            Generation(
+                number=1,
+                checkpoint=1,
+                parent=None,
+                mode="last-state",
+                began=datetime.now(UTC),
+                fingerprint=Fingerprint(app="a", spec="s", plan="p"),
+                versions=Versions(penstock=None, spark="4.3.0"),
+                queries={"": QueryRecord.of(["a"], ["Aggregate"], None if state is None else [state])},
+            )
+        )
+        return folder
+
+    def check(self, job: str, now: StateSchema = STATE, **spec: Any) -> UpgradeCheck:
+        """The check of a job whose app is analyzed already."""
+        file = self.folder / f"{job}.yaml"
+        file.write_text(file.read_text() + "".join(f"  {name}: {json.dumps(value)}\n" for name, value in spec.items()))
+        return checked(load(file), {"": QueryRecord.of(["a"], ["Aggregate"], [now])}, self.bucket, self.s3)
+
+
+def test_the_apps_are_compared_with_what_runs(aws: EmulatedAws, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    place = Place(aws, tmp_path, {"same": SUMS, "swapped": SUMS[::-1], "new": SUMS})
+    place.deployed("same")
+    place.deployed("swapped")
+    file = tmp_path / "environment.yaml"
+    file.write_text(place.own.text())
+    parser = argparse.ArgumentParser()
+    upgrade.add_arguments(parser)
+    assert upgrade.run(parser.parse_args(["check", str(file), "-o", "json"])) == 1
+    same, swapped, new = json.loads(capsys.readouterr().out)["jobs"]
+    assert (same["verdict"], same["generation"], same["reasons"]) == ("goes on", 1, [])
+    assert same["checkpoint"] == f"s3a://{place.bucket}/same/checkpoints/1"
+    (reason,) = swapped["reasons"]
+    assert swapped["verdict"] == "refused"
+    assert reason.startswith("JOB-094 the query, operator 0 (Aggregate): values in the order sum(ask), sum(bid) instead of")
+    assert (new["verdict"], new["generation"]) == ("no state yet", None)
+
+
+@pytest.fixture
+def place(aws: EmulatedAws, tmp_path: Path) -> Place:
+    return Place(aws, tmp_path, {"clicks": SUMS})
+
+
+OTHER = STATE.model_copy(update={"keys": (Column(name="shop", type="string"),)})
+
+
+@pytest.mark.parametrize(
+    ("now", "spec", "verdict", "reason"),
+    [
+        (STATE, {}, "goes on", ""),
+        (OTHER, {}, "refused", "key shop instead of user"),
+        (OTHER, {"upgradeMode": "stateless"}, "begins without", "upgradeMode"),
+        (OTHER, {"rewindTo": "2025-04-05T12:00:00Z"}, "begins without", "rewindTo"),
+        (OTHER, {"checkpoint": {"stateSchema": "any"}}, "not known", "Spark decides"),
+    ],
+)
+def test_what_the_spec_asks_for_decides(place: Place, now: StateSchema, spec: dict[str, Any], verdict: str, reason: str) -> None:
+    place.deployed("clicks")
+    found = place.check("clicks", now, **spec)
+    assert (found.verdict, found.generation) == (verdict, 1)
+    assert reason in "".join(found.reasons)
+
+
+def test_state_of_which_nothing_is_recorded_is_not_known(place: Place) -> None:
+    place.deployed("clicks", state=None)
+    assert place.check("clicks").verdict == "not known"
+
+
+def test_a_checkpoint_of_before_generations_is_not_known(place: Place) -> None:
+    place.s3.put_object(Bucket=place.bucket, Key="clicks/checkpoints/1/commits/0", Body=b"v1\n{}")
+    assert place.check("clicks").verdict == "not known"
+
+
+def test_a_job_without_a_micro_batch_has_no_state(place: Place) -> None:
+    place.deployed("clicks", batch=None)
+    assert place.check("clicks", OTHER).verdict == "no state yet"
+
+
+def test_a_checkpoint_that_is_gone_is_refused(place: Place) -> None:
+    folder = place.deployed("clicks")
+    folder.checkpoint(1).delete("identity")
+    found = place.check("clicks")
+    assert found.verdict == "refused"
+    assert "JOB-086" in found.reasons[0]
