@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from datetime import datetime
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import urlsplit
 
 from botocore.exceptions import BotoCoreError, ClientError
@@ -18,6 +19,18 @@ if TYPE_CHECKING:
     from mypy_boto3_s3.type_defs import ObjectIdentifierTypeDef
 
 _DELETES_AT_A_TIME = 1_000
+
+
+class Listed(NamedTuple):
+    """An object as S3 lists it.
+
+    Args:
+        bytes: its size.
+        written: when, by S3's clock.
+    """
+
+    bytes: int
+    written: datetime
 
 
 class Objects:
@@ -71,6 +84,34 @@ class Objects:
             ConditionalWriteFailed: JOB-082.
         """
         return self._conditionally(lambda writer: writer.create(self._key(name), text.encode())) is not None
+
+    def content(self, name: str) -> bytes | None:
+        """The content of any object below the folder, also of those that Penstock has not written; None if it does not exist.
+
+        Raises:
+            BucketUnreachable: JOB-009.
+        """
+        key = f"{self._folder}/{name}"
+        try:
+            return self._s3.get_object(Bucket=self._bucket, Key=key)["Body"].read()
+        except (ClientError, BotoCoreError) as error:
+            if isinstance(error, ClientError) and self._missing(key, error):
+                return None
+            raise self._unreachable(error) from error
+
+    def listed(self) -> dict[str, Listed]:
+        """All objects below the folder, by their names without its prefix; without the empty objects that stand for directories.
+
+        Raises:
+            BucketUnreachable: JOB-009.
+        """
+        prefix = f"{self._folder}/"
+        try:
+            pages = self._s3.get_paginator("list_objects_v2").paginate(Bucket=self._bucket, Prefix=prefix)
+            items = [item for page in pages for item in page.get("Contents", []) if not item["Key"].endswith("/")]
+        except (ClientError, BotoCoreError) as error:
+            raise self._unreachable(error) from error
+        return {item["Key"].removeprefix(prefix): Listed(item["Size"], item["LastModified"]) for item in items}
 
     def names(self, folder: str) -> list[str]:
         """Names of the objects in a directory, without its prefix, sorted.

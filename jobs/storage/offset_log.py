@@ -2,7 +2,15 @@
 
 from __future__ import annotations
 
-from pydantic import BaseModel, Field, ValidationError
+import json
+from collections.abc import Mapping
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic.alias_generators import to_camel
+
+Offsets = Mapping[str, Mapping[str, int]]
+# Source: Spark 4.3.0, SerializedOffset: of a source without an offset.
+_NONE = "-"
 
 
 class _Conf(BaseModel):
@@ -27,3 +35,42 @@ def shuffle_partitions(log: str) -> int | None:
         return _Metadata.model_validate_json(metadata).conf.shuffle_partitions
     except ValidationError:
         return None
+
+
+class OffsetLog(BaseModel):
+    """What Spark has planned of a micro-batch, before it runs.
+
+    Args:
+        batch_timestamp_ms: the micro-batch's own timestamp, in epoch milliseconds.
+        batch_watermark_ms: Spark's watermark, which follows Penstock's; 0 without one.
+        sources: the end offset of each source, in the order of the query's plan, as its connector writes it; None of one without.
+    """
+
+    model_config = ConfigDict(frozen=True, alias_generator=to_camel, validate_by_name=True)
+
+    batch_timestamp_ms: int
+    batch_watermark_ms: int
+    sources: tuple[str | None, ...] = ()
+
+    @classmethod
+    def of(cls, log: str) -> OffsetLog:
+        """From the content of ``offsets/N``.
+
+        Raises:
+            ValueError: it is none.
+        """
+        version, *lines = log.split("\n")
+        if version != "v1" or not lines:
+            raise ValueError(f"begins with {version[:20]!r} instead of v1 and a line of metadata")
+        return cls.model_validate_json(lines[0]).model_copy(update={"sources": tuple(None if one == _NONE else one for one in lines[1:])})
+
+
+def topics(offset: str | None) -> Offsets:
+    """Topic -> partition -> the next offset to read; empty of a source other than Kafka.
+
+    Raises:
+        ValueError: it is no JSON.
+    """
+    document = json.loads(offset) if offset else None
+    found = document.items() if isinstance(document, dict) else ()
+    return {topic: partitions for topic, partitions in found if isinstance(partitions, dict) and all(map(str.isdigit, partitions))}

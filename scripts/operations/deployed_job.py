@@ -11,9 +11,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from penstock.infra.environment import Environment
+from penstock.jobs.errors import CheckpointMissing
 from penstock.jobs.spec import SpecFile, load
+from penstock.jobs.storage.checkpoint import Checkpoint
 from penstock.jobs.storage.driver_runs import DriverRunsFile
-from penstock.jobs.storage.generation import JobFolder
+from penstock.jobs.storage.generation import Generation, JobFolder
 from penstock.jobs.storage.rewind_request import RewindRequestFile
 from penstock.scripts.errors import WrongUsage
 from penstock.scripts.operations.job_records import JobRecords
@@ -85,6 +87,32 @@ class DeployedJob:
     def status(self) -> JobStatus:
         """Its status now."""
         return status_of(self.spec, self._bucket, self._s3, datetime.now(UTC))
+
+    def checkpoint(self, number: int | None = None) -> tuple[Checkpoint, Generation | None]:
+        """The checkpoint of a generation, and its record; without one of a job that an earlier release has run.
+
+        Args:
+            number: of the generation; None: the newest one.
+
+        Raises:
+            WrongUsage: USE-001, the job has no such generation.
+            CheckpointMissing: JOB-086, the job has no checkpoint.
+            CheckpointDamaged: JOB-008, the generation's record can't be read.
+            BucketUnreachable: JOB-009.
+        """
+        folder = JobFolder(f"s3a://{self._bucket}/{self.name}", self._s3)
+        numbers = folder.generations()
+        if number is not None and number not in numbers:
+            need = f"a generation of {self.name}: {', '.join(map(str, numbers)) or 'none has begun'}"
+            raise WrongUsage(given=f"--generation {number}", need=need, fix="leave it out for the current one")
+        if numbers:
+            generation = folder.generation(numbers[-1] if number is None else number)
+            return folder.checkpoint(generation.checkpoint), generation
+        checkpoints = folder.checkpoints()
+        if not checkpoints:
+            need, fix = "a checkpoint, which its driver creates when it first starts", "check penstock status"
+            raise CheckpointMissing(path=folder.uri, given="no generation has begun", need=need, fix=fix)
+        return folder.checkpoint(checkpoints[-1]), None
 
     @contextmanager
     def cluster(self) -> Iterator[ApiClient]:

@@ -11,6 +11,7 @@ from penstock.scripts.cli import (
     deploy,
     destroy,
     doctor,
+    inspect,
     lint,
     place,
     report,
@@ -42,8 +43,9 @@ WORDS = {
     resume: JOB,
     rewind: [*JOB, "--by", "1h"],
     upgrade: ["check"],
+    inspect: JOB,
 }
-ON_AWS = (bootstrap, deploy, destroy, doctor, resume, rewind, scan, status, stop, synth, topics, upgrade)
+ON_AWS = (bootstrap, deploy, destroy, doctor, inspect, resume, rewind, scan, status, stop, synth, topics, upgrade)
 
 
 @pytest.fixture(autouse=True)

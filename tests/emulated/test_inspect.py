@@ -1,0 +1,245 @@
+"""``penstock inspect`` on a recorded checkpoint, whole and with parts that are damaged or gone."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import tarfile
+import uuid
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from penstock.infra.environment import Environment
+from penstock.jobs.errors import CheckpointMissing
+from penstock.jobs.storage.generation import Fingerprint, Generation, JobFolder, QueryRecord, Versions
+from penstock.scripts.cli import inspect
+from penstock.scripts.emulation.emulated_aws import EmulatedAws
+from penstock.scripts.errors import WrongUsage
+from penstock.scripts.provisioning.aws_access import AwsAccess
+from tests.emulated.small_stacks import environment
+
+RECORDING = Path(__file__).parents[1] / "jobs/spark/recordings/before-generations.tar.gz"
+FOLDER = "every-state/checkpoints/1"
+SPEC = """\
+apiVersion: penstock/v1
+kind: StreamingJob
+metadata: {name: every-state}
+spec:
+  app: clicks
+  parallelism: 1
+  executor: {slots: 1, memory: 2g}
+  sources:
+    a: {kafka: {topic: every-state-a}, time: {field: at, outOfOrderness: 10s}}
+    b: {kafka: {pattern: "every-.*-b"}, time: {field: at, outOfOrderness: 10s}}
+  sinks:
+    out: {files: {path: every-state}}
+"""
+
+
+def _recorded() -> dict[str, bytes]:
+    """Object of the checkpoint -> content."""
+    found = {}
+    with tarfile.open(RECORDING) as tar:
+        for member in tar:
+            file, (_, _, key) = tar.extractfile(member), member.name.partition("/")
+            if file is not None and key.startswith(f"{FOLDER}/"):
+                found[key.removeprefix(f"{FOLDER}/")] = file.read()
+    return found
+
+
+RECORDED = _recorded()
+
+
+class Place:
+    """An environment with the recorded job.
+
+    Args:
+        own: the environment.
+        folder: for its files.
+    """
+
+    def __init__(self, own: Environment, folder: Path) -> None:
+        self.folder = folder
+        self.s3 = AwsAccess(own).client("s3")
+        self.bucket = own.spec.buckets.checkpoints
+        self.s3.create_bucket(Bucket=self.bucket)
+        self._file = folder / "environment.yaml"
+        self._file.write_text(own.text())
+
+    def restore(self, part: str = "") -> None:
+        """The recorded checkpoint, or what is in a part of it, without Spark's checksums."""
+        for name, content in RECORDED.items():
+            if name.startswith(part) and not name.endswith(".crc"):
+                self.put(name, content)
+
+    def put(self, name: str, content: bytes) -> None:
+        self.s3.put_object(Bucket=self.bucket, Key=f"{FOLDER}/{name}", Body=content)
+
+    @contextmanager
+    def damaged(self, name: str, content: bytes | None) -> Iterator[None]:
+        """With another content of an object, or without all that begin with this name."""
+        if content is None:
+            for gone in [one for one in RECORDED if one.startswith(name)]:
+                self.s3.delete_object(Bucket=self.bucket, Key=f"{FOLDER}/{gone}")
+        else:
+            self.put(name, content)
+        yield
+        self.restore(name)
+
+    def inspect(self, *words: str) -> int:
+        parser = argparse.ArgumentParser()
+        inspect.add_arguments(parser)
+        return inspect.run(parser.parse_args([str(self._file), "--job", "every-state", *words]))
+
+    def json(self, capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, dict[str, Any]]:
+        code = self.inspect("-o", "json", *words)
+        document: dict[str, Any] = json.loads(capsys.readouterr().out)
+        return code, document
+
+
+def _place(aws: EmulatedAws, tmp_path: Path) -> Place:
+    (tmp_path / "clicks.py").write_text("def build(job):\n    job.write(job.source('a', 'at STRING'), 'out')\n")
+    (tmp_path / "every-state.yaml").write_text(SPEC)
+    data = environment(aws, f"in{uuid.uuid4().hex[:8]}").model_dump(by_alias=True, exclude_none=True)
+    data["spec"]["jobs"] = [str(tmp_path / "every-state.yaml")]
+    return Place(Environment.model_validate(data), tmp_path)
+
+
+@pytest.fixture
+def empty(aws: EmulatedAws, tmp_path: Path) -> Place:
+    """A job that has not run."""
+    return _place(aws, tmp_path)
+
+
+@pytest.fixture(scope="module")
+def place(aws: EmulatedAws, tmp_path_factory: pytest.TempPathFactory) -> Place:
+    """The recorded job; each test leaves it as it was."""
+    place = _place(aws, tmp_path_factory.mktemp("place"))
+    place.restore()
+    return place
+
+
+def test_a_checkpoint_is_shown_as_its_files_have_it(place: Place, capsys: pytest.CaptureFixture[str]) -> None:
+    code, content = place.json(capsys)
+    assert (code, content["errors"], content["generation"], content["finished"]) == (0, [], None, False)
+    assert content["checkpoint"] == f"s3a://{place.bucket}/{FOLDER}"
+    queries = {query["name"]: query for query in content["queries"]}
+    assert list(queries) == ["", "names", "once", "pairs"]
+    first = queries[""]
+    assert (first["microBatch"], first["at"], first["firstKept"], first["lastPlanned"]) == (5, "2026-11-25T16:29:32.685000Z", 0, 5)
+    assert first["committed"] is not None
+    (source,) = first["sources"]
+    assert source["names"] == ["a"]
+    assert source["partitions"] == [{"topic": "every-state-a", "partition": 0, "start": 6, "end": 6}]
+    assert first["record"]["watermarks"]["inForceMs"] == 1_743_856_221_000
+    assert {name for source in queries["pairs"]["sources"] for name in source["names"]} == {"a", "b"}
+    (file,) = first["sinks"][0]["published"]
+    assert (file["key"], file["rows"], file["bytes"]) == ("every-state/dt=2025-04-05/part-982d2ea2-00000005-000-000.json", 5, 90)
+    assert sum(query["amounts"]["commits"]["objects"] for query in queries.values()) == 6 * 3 + queries["pairs"]["lastCommitted"] + 1
+    parts = [amount for query in queries.values() for amount in query["amounts"].values()]
+    assert content["amount"] == {"objects": sum(one["objects"] for one in parts), "bytes": sum(one["bytes"] for one in parts)}
+
+
+def test_state_is_shown_with_its_versions_and_columns(place: Place, capsys: pytest.CaptureFixture[str]) -> None:
+    _, content = place.json(capsys)
+    (window,), (keyed,), (once,), (join,) = (query["operators"] for query in content["queries"])
+    assert [one["name"] for one in (window, once, join)] == ["stateStoreSave", "dedupeWithinWatermark", "symmetricHashJoin"]
+    (store,) = window["stores"]
+    assert (store["partitions"], store["version"], store["oldestVersion"]) == (2, 6, 1)
+    assert store["schemas"] == [
+        {"name": "", "key": "key STRING, window STRUCT<start: TIMESTAMP, end: TIMESTAMP>", "value": "count BIGINT"},
+    ]
+    (store,) = join["stores"]
+    assert [schema["name"] for schema in store["schemas"]][:2] == ["left-keyToNumValues", "left-keyWithIndexToValue"]
+    families = {schema["name"]: schema for schema in keyed["stores"][0]["schemas"]}
+    assert families["seen"]["value"] == "value STRUCT<names: STRING, ends: BIGINT>"
+
+
+def test_another_micro_batch_is_shown_and_one_that_is_gone_is_named(place: Place, capsys: pytest.CaptureFixture[str]) -> None:
+    code, content = place.json(capsys, "--micro-batch", "0")
+    once = content["queries"][2]
+    assert (code, once["microBatch"], once["operators"][0]["stores"][0]["version"]) == (0, 0, 1)
+    assert (once["sinks"][0]["decision"], once["sources"][0]["partitions"][0]["start"]) == (0, None)
+    with pytest.raises(WrongUsage) as raised:
+        place.inspect("--micro-batch", "99")
+    assert "0 to 5" in (raised.value.need or "")
+
+
+def test_a_generation_has_its_own_checkpoint(empty: Place, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(CheckpointMissing):
+        empty.inspect()
+    empty.restore("offsets/")
+    empty.restore("commits/")
+    empty.restore("penstock/")
+    folder = JobFolder(f"s3a://{empty.bucket}/every-state", empty.s3)
+    for number, checkpoint in ((1, 1), (2, 2)):
+        folder.begin(
+            Generation(
+                number=number,
+                checkpoint=checkpoint,
+                parent=None,
+                mode="stateless",
+                began=datetime.now(UTC),
+                fingerprint=Fingerprint(app="a", spec=str(number), plan="p"),
+                versions=Versions(penstock=None, spark="4.3.0"),
+                queries={"": QueryRecord.of(["a"], [])},
+            )
+        )
+    code, content = empty.json(capsys)
+    assert (code, content["generation"], content["queries"][0]["microBatch"], content["errors"]) == (0, 2, -1, [])
+    code, content = empty.json(capsys, "--generation", "1")
+    assert (code, content["generation"], content["queries"][0]["microBatch"]) == (0, 1, 5)
+    with pytest.raises(WrongUsage) as raised:
+        empty.inspect("--generation", "3")
+    assert raised.value.need == "a generation of every-state: 1, 2"
+
+
+# What is damaged or gone at the same time: name -> content, None for what is gone, and the error's path below the checkpoint.
+DAMAGES: list[dict[str, tuple[bytes | None, str]]] = [
+    {
+        "offsets/5": (None, ""),
+        "penstock/batches/5.json": (b'{"batch":5,', "/penstock/batches/5.json"),
+        "penstock/identity": (None, ""),
+        "state/0/_metadata/metadata": (b"v1\n{}", "/state/0/_metadata/metadata"),
+        "penstock/sinks/out/log/0000000005.json": (b"{}", "/penstock/sinks/out/log/0000000005.json"),
+        "queries/names/commits/": (None, "/queries/names"),
+        "queries/once/state/0/1/6_": (None, "/queries/once/state/0/1"),
+    },
+    {
+        "offsets/5": (b"", "/offsets/5"),
+        "penstock/batches/5.json": (None, ""),
+        "state/0/0/_metadata/schema": (b"\x00\x02v2\x00\x00\x00\x01\x00\xff{", "/state/0/0/_metadata/schema"),
+        "queries/once/penstock/batches/5.json": (b"\xff\xfe", "/queries/once/penstock/batches/5.json"),
+        "queries/names/state/0/_metadata/v2/0": (None, "/queries/names"),
+    },
+]
+
+
+@pytest.mark.parametrize("damages", DAMAGES)
+def test_what_is_damaged_or_gone_is_said_beside_the_rest(
+    place: Place, capsys: pytest.CaptureFixture[str], damages: dict[str, tuple[bytes | None, str]]
+) -> None:
+    with ExitStack() as stack:
+        for name, (content, _) in damages.items():
+            stack.enter_context(place.damaged(name, content))
+        code, document = place.json(capsys)
+        assert place.inspect() == code == 1
+    out = capsys.readouterr().out
+    said = [(error["code"], error["path"]) for error in document["errors"]]
+    assert sorted(said) == sorted(("JOB-008", f"s3a://{place.bucket}/{FOLDER}{path}") for _, path in damages.values())
+    assert all(error["given"] and error["need"] and error["fix"] for error in document["errors"])
+    # The rest is shown.
+    assert document["queries"][3]["operators"][0]["name"] == "symmetricHashJoin"
+    assert out.count("error[JOB-008]") == len(damages) and "symmetricHashJoin" in out
+
+
+def test_the_table_has_offsets_state_and_files(place: Place, capsys: pytest.CaptureFixture[str]) -> None:
+    assert place.inspect() == 0
+    out = capsys.readouterr().out
+    shown = ("query pairs", "every-state-a-0", "0 stateStoreSave", "left-keyToNumValues", "published", "2025-04-05 12:30:21 UTC after it")
+    assert [text for text in shown if text not in out] == []
