@@ -12,11 +12,14 @@ from typing import Any, Protocol
 from pyspark.sql import SparkSession
 
 from penstock.jobs.sources.ends import PartitionEnds
+from penstock.jobs.storage.checkpoint import Position
 
 # The gauges' names in Spark's registry; infra/manifests/prometheus.py has them as Spark's Prometheus servlet spells them.
 PREFIX = "penstock."
 LAG_RECORDS = "penstock.lagRecords"
 STARTED_S = "penstock.startedSeconds"
+
+_Offsets = Mapping[str, Mapping[int, int]]
 
 
 def lag(offsets: Iterable[tuple[str | None, str | None]], until: PartitionEnds = MappingProxyType({})) -> dict[str, int]:
@@ -42,6 +45,28 @@ def lag(offsets: Iterable[tuple[str | None, str | None]], until: PartitionEnds =
             last = {number: min(offset, ends.get(int(number), offset)) for number, offset in partitions.items()}
             behind[topic] = sum(max(0, last.get(number, at) - at) for number, at in read.get(topic, {}).items())
     return behind
+
+
+def positions(ends: Sequence[_Offsets], latest: Sequence[_Offsets], until: PartitionEnds) -> dict[str, dict[int, Position]]:
+    """How far a micro-batch has read its topics.
+
+    Args:
+        ends: where it ends, for each source: topic -> partition -> offset.
+        latest: where the topics ended when it was planned, for each source; empty if Spark does not say.
+        until: as of `lag`.
+
+    Returns:
+        Topic -> partition -> position: of a topic that several sources read, of the source that has read the least.
+    """
+    known = {(topic, number): offset for topics in latest for topic, parts in topics.items() for number, offset in parts.items()}
+    found: dict[str, dict[int, Position]] = {}
+    for topic, parts in ((topic, parts) for topics in ends for topic, parts in topics.items()):
+        for number, end in parts.items():
+            offset, last = min(end, until.get(topic, {}).get(number, end)), known.get((topic, number))
+            position = Position(offset, None if last is None else min(last, until.get(topic, {}).get(number, last)))
+            found.setdefault(topic, {})
+            found[topic][number] = min(position, found[topic].get(number, position), key=lambda one: one.next)
+    return found
 
 
 class Gauges:

@@ -15,9 +15,11 @@ from pyspark.sql import functions as F
 from penstock.jobs.blocks.calls import journal
 from penstock.jobs.blocks.keyed.deduplicate import dropped
 from penstock.jobs.driver.gauges import measured, of_query
+from penstock.jobs.driver.lag import positions
 from penstock.jobs.driver.pulse import Pulse
 from penstock.jobs.driver.shares import Share
 from penstock.jobs.sinks.sink import FOREVER_MS, Batch, BatchSink
+from penstock.jobs.sources.ends import PartitionEnds
 from penstock.jobs.sources.records import TOLERATED
 from penstock.jobs.spec import QuarantineLimit
 from penstock.jobs.storage.checkpoint import BatchRecord, Checkpoint
@@ -102,6 +104,7 @@ class MicroBatches:
         when_idle: what the watermark does while every input is idle.
         quarantine: how many bad records fail the job; None: no limit.
         input_ended: whether a bounded input ends with the running micro-batch.
+        until: topic -> partition -> where a bounded run ends; empty: the query has no end.
         share: of the query, if the job has several; None: it is the only one.
         counting: of all queries of the session.
         failure: the exception of the last call.
@@ -126,6 +129,7 @@ class MicroBatches:
     when_idle: WhenIdle = "stand"
     quarantine: QuarantineLimit | None = None
     input_ended: Callable[[Engine], bool] = never
+    until: PartitionEnds = field(default_factory=dict)
     share: Share | None = None
     counting: Counting = field(default_factory=Counting)
     failure: Exception | None = field(default=None)
@@ -306,12 +310,13 @@ class MicroBatches:
             total_tags=_added(self.last.total_tags, tags),
             total_late=_added(self.last.total_late, late),
             total_tolerated=_added(self.last.total_tolerated, tolerated),
+            positions=positions(self.engine.ends(), self.engine.latest(), self.until),
         )
         self.checkpoint.record(record)
         self._advance(record)
         self.rows_read[number] = _rows(seen)
         self.measured = of_query(self.share.query if self.share else "", {**measured(record, seen, self.times), **skew.gauges(keys)})
-        fields = record.model_dump(by_alias=True, exclude={"watermarks": {"partitions"}})
+        fields = record.model_dump(by_alias=True, exclude={"watermarks": {"partitions"}, "positions": True})
         self.emit("batch", fields | {"keys": {name: key_counts.model_dump() for name, key_counts in keys.items()}})
 
     def _watermarks(self, seen: Mapping[str, Mapping[str, Seen]], time_ms: int) -> Watermarks:

@@ -338,6 +338,7 @@ class AnalyzedQuery:
             when_idle=spec.when_idle,
             quarantine=spec.quarantine,
             input_ended=self._bounded.reached if self._bounded else never,
+            until=self._bounded.run.ends.by_topic() if self._bounded else {},
             share=self.share,
             counting=counting,
         )

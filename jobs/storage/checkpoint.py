@@ -8,7 +8,7 @@ from __future__ import annotations
 import contextlib
 import re
 import uuid
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from pydantic.alias_generators import to_camel
@@ -34,6 +34,18 @@ WHOLE = (
 )
 
 
+class Position(NamedTuple):
+    """How far a partition has been read.
+
+    Args:
+        next: the next offset to read.
+        latest: the offset after the last record when the micro-batch was planned; None of a replayed one, which is not planned again.
+    """
+
+    next: int
+    latest: int | None
+
+
 class BatchRecord(BaseModel):
     """What one micro-batch did, written before Spark commits it; a replay writes the same again.
 
@@ -50,6 +62,7 @@ class BatchRecord(BaseModel):
         total_tags: tag -> rows since the checkpoint began.
         total_late: source -> late rows since the checkpoint began.
         total_tolerated: source -> rows since the checkpoint began that were older than the watermark and still counted.
+        positions: topic -> partition -> where the micro-batch ended; empty in records without it, and of sources other than Kafka.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", alias_generator=to_camel, validate_by_name=True)
@@ -67,6 +80,7 @@ class BatchRecord(BaseModel):
     total_tags: dict[str, int] = Field(default_factory=dict)
     total_late: dict[str, int] = Field(default_factory=dict)
     total_tolerated: dict[str, int] = Field(default_factory=dict)
+    positions: dict[str, dict[int, Position]] = Field(default_factory=dict)
 
     @property
     def closed(self) -> bool:
@@ -138,6 +152,17 @@ class Checkpoint(Objects):
             given = error.errors()[0]["msg"] if isinstance(error, ValidationError) else str(error)
             path = f"{self.uri}/penstock/{_record_name(last)}"
             raise CheckpointDamaged(path=path, given=given, need=f"the record of micro-batch {last}", fix=WHOLE) from error
+
+    def kept_record(self, batch: int) -> BatchRecord | None:
+        """The record of a micro-batch; None if there is none that can be read.
+
+        Raises:
+            BucketUnreachable: JOB-009.
+        """
+        with contextlib.suppress(ValidationError, UnicodeDecodeError):
+            text = self.get(_record_name(batch)) if batch >= 0 else None
+            return BatchRecord.model_validate_json(text) if text is not None else None
+        return None
 
     def _refuse_lost_commits(self) -> None:
         """Without commits Spark starts from the beginning. A record of micro-batch 0 may exist: its commit comes later."""

@@ -15,7 +15,7 @@ from penstock.scripts.cli.environment_argument import add_environment_argument, 
 from penstock.scripts.cli.output import add_output_argument, as_text
 from penstock.scripts.operations.deployed_job import jobs_of
 from penstock.scripts.operations.job_status import JobStatus, status_of
-from penstock.scripts.operations.status_table import jobs_table, runs_table
+from penstock.scripts.operations.status_table import backlog_table, jobs_table, runs_table
 from penstock.scripts.provisioning.aws_access import AwsAccess
 from penstock.scripts.render.screen import screen_of
 from penstock.sizing.errors import CheckFailed
@@ -29,7 +29,13 @@ _BAD = ("restarting", "failed", "lost", "unreadable")
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The arguments of the verb."""
     add_environment_argument(parser)
-    parser.add_argument("--job", action="append", default=[], metavar="NAME", help="a job, with the runs of its drivers; repeatable")
+    parser.add_argument(
+        "--job",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="a job, with its backlog by partition and the runs of its drivers; repeatable",
+    )
     add_output_argument(parser)
 
 
@@ -66,5 +72,6 @@ def _print(environment: Environment, jobs: Sequence[JobStatus], now: datetime, *
         return
     lines = [f"jobs of {environment.name}, with their drivers' starts and failures of the last hour", "", *jobs_table(jobs, now, screen)]
     for job in jobs if with_runs else ():
+        lines += ["", f"backlog of {job.job}", "", *backlog_table(job, screen)] if job.queries else []
         lines += ["", f"runs of the drivers of {job.job}", "", *runs_table(job, screen)]
     sys.stdout.write("\n".join(lines) + "\n")

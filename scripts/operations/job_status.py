@@ -21,6 +21,7 @@ from penstock.jobs.storage.generation import Generation, JobFolder
 from penstock.jobs.storage.lease import LeaseFile, LeaseState, StoredLease
 from penstock.jobs.storage.lease_holder import LeaseHolder
 from penstock.jobs.watermark import END_MS
+from penstock.scripts.operations.backlog import OVER_BATCHES, Backlog, backlog_of
 
 if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
@@ -45,6 +46,7 @@ class QueryStatus(_Said):
         watermark: of the next micro-batch, the least of all sources; None without event time, and at the end of a bounded run.
         records_in: records that it has read.
         total_records_in: records read since the checkpoint began.
+        backlog: what it has not read; None before the first micro-batch.
     """
 
     name: str
@@ -53,6 +55,7 @@ class QueryStatus(_Said):
     watermark: datetime | None
     records_in: int
     total_records_in: int
+    backlog: Backlog | None
 
 
 class JobStatus(_Said):
@@ -162,7 +165,9 @@ def _state(
 
 def _queries(generation: Generation, checkpoint: Checkpoint) -> Iterator[QueryStatus]:
     for name in generation.queries or [""]:
-        record = checkpoint.of_query(name).last_record()
+        own = checkpoint.of_query(name)
+        record = own.last_record()
+        earlier = own.kept_record(max(0, record.batch - OVER_BATCHES)) if record.batch > 0 else None
         begun, watermark_ms = record != BEFORE_THE_FIRST, record.watermarks.current_ms
         yield QueryStatus(
             name=name,
@@ -171,6 +176,7 @@ def _queries(generation: Generation, checkpoint: Checkpoint) -> Iterator[QuerySt
             watermark=None if watermark_ms == END_MS else _time(watermark_ms),
             records_in=sum(record.rows_in.values()),
             total_records_in=sum(record.total_rows_in.values()),
+            backlog=backlog_of(record, earlier) if begun else None,
         )
 
 

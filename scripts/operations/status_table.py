@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 
 from penstock.jobs.storage.driver_runs import DriverRun
+from penstock.scripts.operations.backlog import Backlog, PartitionBacklog
 from penstock.scripts.operations.job_status import JobStatus, QueryStatus, State
 from penstock.scripts.render.screen import Screen
 from penstock.scripts.render.table import UNBROKEN, Column, Row, Styled, facts, table
@@ -29,6 +30,9 @@ _JOBS = (
     Column("micro-batch", right=True),
     Column("age", right=True),
     Column("records in", right=True),
+    Column("lag", right=True),
+    Column("records/s", right=True),
+    Column("caught up in", right=True),
     Column("watermark lag", right=True),
     Column("starts", right=True),
     Column("failures", right=True),
@@ -40,7 +44,16 @@ _RUNS = (
     Column("driver"),
     Column("ended by", wraps=True),
 )
+_PARTITIONS = (
+    Column("query"),
+    Column("partition"),
+    Column("next offset", right=True),
+    Column("end of topic", right=True),
+    Column("lag", right=True),
+)
 _NONE = "-"
+# What a nearly balanced backlog takes is beyond what a duration can be.
+_LONGEST_S = 1_000 * 86_400.0
 
 
 def jobs_table(jobs: Sequence[JobStatus], now: datetime, screen: Screen) -> list[str]:
@@ -57,6 +70,14 @@ def runs_table(job: JobStatus, screen: Screen) -> list[str]:
     return table(_RUNS, [_run(run) for run in job.runs], screen)
 
 
+def backlog_table(job: JobStatus, screen: Screen) -> list[str]:
+    """What each query of a job has not read, by partition."""
+    queries = [(query.name or job.job, query.backlog) for query in job.queries if query.backlog is not None]
+    lines = facts([(name, _rates(backlog)) for name, backlog in queries], screen)
+    rows = [_partition(name, one) for name, backlog in queries for one in backlog.partitions]
+    return [*lines, "", *table(_PARTITIONS, rows, screen)] if rows else lines
+
+
 def _rows(job: JobStatus, now: datetime) -> Iterator[Row]:
     lasts = duration(now - job.since) if job.since else _NONE
     first = (job.job, Styled(job.state, _STYLES[job.state]), lasts, str(job.generation or _NONE))
@@ -66,11 +87,43 @@ def _rows(job: JobStatus, now: datetime) -> Iterator[Row]:
         yield (f"{job.job}/{query.name}", "", "", "", *_query(query, now), "", "")
 
 
-def _query(query: QueryStatus | None, now: datetime) -> tuple[str, str, str, str]:
-    if query is None or query.at is None:
-        return _NONE, _NONE, _NONE, _NONE
+def _query(query: QueryStatus | None, now: datetime) -> tuple[str, ...]:
+    if query is None or query.at is None or query.backlog is None:
+        return (_NONE,) * 7
     behind = _NONE if query.watermark is None else duration(now - query.watermark)
-    return str(query.micro_batch), duration(now - query.at), f"{query.total_records_in:,}", behind
+    read = f"{query.total_records_in:,}"
+    return str(query.micro_batch), duration(now - query.at), read, *_backlog(query.backlog), behind
+
+
+def _backlog(backlog: Backlog) -> tuple[str, str, str]:
+    rate = _NONE if backlog.read_per_s is None else f"{backlog.read_per_s:,.0f}"
+    return _number(backlog.records), rate, _gone_in(backlog)
+
+
+def _gone_in(backlog: Backlog) -> str:
+    if backlog.gone_in_s is not None:
+        return duration(timedelta(seconds=min(backlog.gone_in_s, _LONGEST_S)))
+    return "never" if backlog.records and backlog.arrived_per_s is not None else _NONE
+
+
+def _partition(query: str, one: PartitionBacklog) -> Row:
+    return query, f"{one.topic}-{one.partition}", f"{one.next:,}", _number(one.latest), _number(one.records)
+
+
+def _rates(backlog: Backlog) -> str:
+    if backlog.read_per_s is None:
+        return "rates are unknown before the second micro-batch"
+    text = f"{backlog.read_per_s:,.1f} records/s read"
+    if backlog.arrived_per_s is not None:
+        text += f", {backlog.arrived_per_s:,.1f} arrived"
+    text += f", over {backlog.micro_batches} micro-batch{'' if backlog.micro_batches == 1 else 'es'}"
+    if backlog.records and backlog.seconds is not None:
+        text += f"; {backlog.records:,} records are {duration(timedelta(seconds=min(backlog.seconds, _LONGEST_S)))} of arrivals"
+    return text
+
+
+def _number(number: int | None) -> str:
+    return _NONE if number is None else f"{number:,}"
 
 
 def _run(run: DriverRun) -> Row:

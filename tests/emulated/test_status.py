@@ -18,7 +18,7 @@ from penstock.infra.environment import Environment
 from penstock.jobs.driver.restarts import Restarts
 from penstock.jobs.errors import BadDeclaration, BrokersUnreachable
 from penstock.jobs.spec.resources import Restart
-from penstock.jobs.storage.checkpoint import FINISHED, BatchRecord
+from penstock.jobs.storage.checkpoint import FINISHED, BatchRecord, Position
 from penstock.jobs.storage.generation import Fingerprint, Generation, JobFolder, QueryRecord, Versions
 from penstock.jobs.storage.lease import Lease, LeaseFile
 from penstock.jobs.storage.lease_holder import LeaseHolder
@@ -79,7 +79,7 @@ class Place:
             lease.release()
 
     def generation(self, job: str, batch: int = 7) -> None:
-        """Begins the first generation, with a micro-batch."""
+        """Begins the first generation, with a micro-batch, and one that began 100 s before it."""
         folder = JobFolder(self.uri(job), self.s3)
         checkpoint = folder.checkpoint(1)
         record = BatchRecord(
@@ -88,8 +88,11 @@ class Place:
             rows_in={"a": 5},
             total_rows_in={"a": 5_000},
             watermarks=Watermarks(current_ms=AT_MS - 10_000),
+            positions={"clicks": {0: Position(4_000, 6_000), 1: Position(1_000, 1_400)}},
         )
         checkpoint.record(record)
+        before = {"clicks": {0: Position(0, 4_000), 1: Position(0, 1_000)}}
+        checkpoint.record(BatchRecord(batch=0, time_ms=AT_MS - 100_000, positions=before))
         self.s3.put_object(Bucket=self.bucket, Key=f"{job}/checkpoints/1/commits/{batch}", Body=b"v1\n{}")
         folder.begin(
             Generation(
@@ -144,6 +147,30 @@ def test_a_job_is_not_started_then_runs_and_is_stopped(place: Place, capsys: pyt
     assert place.job(capsys)[1]["state"] == "stopped"
     JobFolder(place.uri("clicks"), place.s3).checkpoint(1).put_once(FINISHED, "")
     assert place.job(capsys)[1]["state"] == "finished"
+
+
+def test_lag_and_rates_are_those_of_the_last_micro_batches(place: Place, capsys: pytest.CaptureFixture[str]) -> None:
+    place.generation("clicks")
+    (query,) = place.job(capsys)[1]["queries"]
+    backlog = query["backlog"]
+    assert (backlog["records"], backlog["readPerS"], backlog["arrivedPerS"], backlog["microBatches"]) == (2_400, 50.0, 24.0, 7)
+    assert (backlog["seconds"], round(backlog["goneInS"], 1)) == (100.0, 92.3)
+    assert backlog["partitions"][1] == {"topic": "clicks", "partition": 1, "next": 1_000, "latest": 1_400, "records": 400}
+    _, out = place.status(capsys, "--job", "clicks")
+    (row,) = [line for line in out.splitlines() if line.startswith("  clicks ")][:1]
+    assert "2,400" in row and "1m 32s" in row
+    assert "50.0 records/s read, 24.0 arrived, over 7 micro-batches; 2,400 records are 1m 40s of arrivals" in " ".join(out.split())
+    assert ["clicks", "clicks-0", "4,000", "6,000", "2,000"] in [line.split() for line in out.splitlines()]
+
+
+def test_a_record_of_an_earlier_release_has_no_lag(place: Place, capsys: pytest.CaptureFixture[str]) -> None:
+    place.generation("clicks")
+    checkpoint = JobFolder(place.uri("clicks"), place.s3).checkpoint(1)
+    checkpoint.record(BatchRecord(batch=7, time_ms=AT_MS, total_rows_in={"a": 5_000}))
+    place.s3.delete_object(Bucket=place.bucket, Key="clicks/checkpoints/1/penstock/batches/0.json")
+    code, job = place.job(capsys)
+    backlog = job["queries"][0]["backlog"]
+    assert (code, backlog["records"], backlog["readPerS"], backlog["partitions"]) == (0, None, None, [])
 
 
 def test_a_failure_is_said_with_its_cause_until_the_job_runs(place: Place, capsys: pytest.CaptureFixture[str]) -> None:

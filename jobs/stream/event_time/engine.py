@@ -61,6 +61,11 @@ class Engine:
         sources = self._offsets("endOffsets")
         return [{topic: {int(number): offset for number, offset in parts.items()} for topic, parts in topics.items()} for topics in sources]
 
+    def latest(self) -> list[dict[str, dict[int, int]]]:
+        """Where the topics ended when this micro-batch was planned, as `ends`; empty for a replayed one, which is not planned again."""
+        sources = self._offsets("latestOffsets")
+        return [{topic: {int(number): offset for number, offset in parts.items()} for topic, parts in topics.items()} for topics in sources]
+
     def records(self) -> int:
         """How many records this micro-batch reads at most, by its offsets; 0 for sources other than Kafka."""
         return max(0, _sum(self._offsets("endOffsets")) - _sum(self._offsets("startOffsets")))

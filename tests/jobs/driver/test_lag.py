@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from penstock.jobs.driver.lag import JobLag, lag
+from penstock.jobs.driver.lag import JobLag, lag, positions
 
 
 def _text(**topics: dict[str, int]) -> str:
@@ -67,3 +67,17 @@ def test_a_query_that_reports_nothing_is_behind_what_others_see_of_its_topics() 
         job.committed("other", [(_text(a={"0": end}), _text(a={"0": end}))])
         assert job.records == end - 5
     assert job.idle("other") == 25
+
+
+def test_positions_are_those_of_the_source_that_has_read_the_least_of_a_topic() -> None:
+    ends = [{"clicks": {0: 5, 1: 9}}, {"clicks": {0: 3}}, {}]
+    latest = [{"clicks": {0: 7, 1: 9}}, {"clicks": {0: 7}}, {}]
+    assert positions(ends, latest, {}) == {"clicks": {0: (3, 7), 1: (9, 9)}}
+
+
+def test_a_replayed_micro_batch_has_no_ends_of_topics() -> None:
+    assert positions([{"clicks": {0: 5}}], [], {}) == {"clicks": {0: (5, None)}}
+
+
+def test_positions_of_a_bounded_run_end_where_it_ends() -> None:
+    assert positions([{"clicks": {0: 5, 1: 2}}], [{"clicks": {0: 9, 1: 9}}], {"clicks": {0: 4}}) == {"clicks": {0: (4, 4), 1: (2, 9)}}

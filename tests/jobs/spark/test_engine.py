@@ -67,7 +67,7 @@ def test_the_classes_and_methods_are_where_they_are_looked_for(surroundings: Sur
     load = surroundings.session._jvm.java.lang.Class.forName  # type: ignore[union-attr]
     wanted = {
         f"{PACKAGE}.MicroBatchExecution": {"watermarkTracker", "lastExecution", "getLatestExecutionContext"},
-        f"{PACKAGE}.StreamExecutionContext": {"startOffsets", "endOffsets"},
+        f"{PACKAGE}.StreamExecutionContext": {"startOffsets", "endOffsets", "latestOffsets"},
         f"{PACKAGE}.WatermarkTracker": {"setWatermark"},
         f"{PACKAGE}.IncrementalExecution": {"observedMetrics", "offsetSeqMetadata"},
         f"{PACKAGE}.StreamingQueryWrapper": {"streamingQuery"},

@@ -14,8 +14,9 @@ from pyspark.sql import SparkSession
 
 from penstock.infra.manifests.prometheus import RENAMED, RENAMED_BY_PART, RENAMED_BY_QUERY
 from penstock.jobs.driver.lag import LAG_RECORDS, STARTED_S, Gauges
+from penstock.jobs.storage.checkpoint import BatchRecord, Checkpoint
 from penstock.scripts.layout import ROOT
-from tests.jobs.spark.running import Surroundings
+from tests.jobs.spark.running import CHECKPOINTS, Surroundings
 
 # Metrics served by the driver while a query runs.
 _DRIVER = """
@@ -64,6 +65,18 @@ def test_a_driver_reports_its_lag_with_each_commit_and_nothing_when_it_is_idle(s
         assert committed["lagRecords"] == 0
         assert running.wait("idle") == {"lagRecords": 0}
         assert _gauges(surroundings.session)[LAG_RECORDS] == 0
+
+
+def test_the_record_of_a_micro_batch_has_how_far_each_partition_is_read(surroundings: Surroundings) -> None:
+    job = surroundings.job("tests.jobs.spark.apps.copy_rows", sources={"a": 1})
+    job.edit(lambda spec: spec["sources"]["a"]["kafka"].update(maxOffsetsPerTrigger=2))
+    job.feed("a", *({"key": f"{n}", "at": "2025-04-05T10:00:00Z", "name": f"{n}"} for n in range(5)))
+    with job.running() as running:
+        running.until_read({"a": [5]})
+    checkpoint = Checkpoint(f"s3a://{CHECKPOINTS}/{job.name}/checkpoints/1", s3=surroundings.s3)
+    texts = [checkpoint.get(f"batches/{number}.json") for number in range(3)]
+    records = [BatchRecord.model_validate_json(text) for text in texts if text is not None]
+    assert [record.positions for record in records] == [{job.topics["a"]: {0: (end, 5)}} for end in (2, 4, 5)]
 
 
 def test_gauges_of_ours_stand_among_sparks_own_and_are_replaced_when_a_job_begins_anew(session: SparkSession) -> None:
