@@ -68,6 +68,7 @@ VERBS = {
     "topics": Verb("penstock.scripts.cli.topics", "plan and apply the topics of an environment's jobs", "deploy"),
     "status": Verb("penstock.scripts.cli.status", "show what an environment's jobs do, and why one does not", "deploy"),
     "inspect": Verb("penstock.scripts.cli.inspect", "show what a job's checkpoint has: offsets, watermarks, state, files", "deploy"),
+    "logs": Verb("penstock.scripts.cli.logs", "show the log of a job's driver or of its executors", "deploy"),
     "stop": Verb("penstock.scripts.cli.stop", "stop a job at the end of its micro-batch, and keep its state", "deploy"),
     "resume": Verb("penstock.scripts.cli.resume", "run a job that is stopped or has failed", "deploy"),
     "rewind": Verb("penstock.scripts.cli.rewind", "have a job read its topics again from a time, after showing what that means", "deploy"),

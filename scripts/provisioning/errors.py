@@ -124,6 +124,13 @@ class DriverNotReady(RunFailed):
     title = "driver not ready"
 
 
+class LogNotRead(RunFailed):
+    """A pod has no log that could be read: it has not started, has no earlier container, or its node does not answer."""
+
+    code = "DEP-022"
+    title = "log not available"
+
+
 class StateNotWritten(RunFailed):
     """The last apply could not save its state to the backend and left it in the stack's folder."""
 

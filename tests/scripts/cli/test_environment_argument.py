@@ -13,6 +13,7 @@ from penstock.scripts.cli import (
     doctor,
     inspect,
     lint,
+    logs,
     place,
     report,
     resume,
@@ -44,8 +45,9 @@ WORDS = {
     rewind: [*JOB, "--by", "1h"],
     upgrade: ["check"],
     inspect: JOB,
+    logs: JOB,
 }
-ON_AWS = (bootstrap, deploy, destroy, doctor, inspect, resume, rewind, scan, status, stop, synth, topics, upgrade)
+ON_AWS = (bootstrap, deploy, destroy, doctor, inspect, logs, resume, rewind, scan, status, stop, synth, topics, upgrade)
 
 
 @pytest.fixture(autouse=True)

@@ -1,0 +1,42 @@
+"""``penstock logs``: the log of a job's driver, or of its executors, by the Kubernetes API."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+
+from penstock.scripts.cli.environment_argument import add_environment_argument, chosen
+from penstock.scripts.errors import WrongUsage
+from penstock.scripts.operations.deployed_job import DeployedJob, add_job_argument
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The arguments of the verb."""
+    add_environment_argument(parser)
+    add_job_argument(parser)
+    parser.add_argument("-f", "--follow", action="store_true", help="wait for more lines, until the pods end or Ctrl-C")
+    parser.add_argument("--previous", action="store_true", help="of the containers before those that run: why they ended")
+    parser.add_argument("--executors", action="store_true", help="of the executors instead of the driver; each line begins with the pod")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Writes the logs to standard output.
+
+    Returns:
+        0.
+    """
+    if arguments.follow and arguments.previous:
+        raise WrongUsage(given="--follow and --previous", need="one of them: what has ended writes no more", fix="leave one out")
+    from penstock.scripts.operations.pod_logs import pods_of, write_logs  # the client of Kubernetes takes long to import
+
+    job = DeployedJob(chosen(arguments), arguments.job)
+    with job.cluster() as api:
+        pods = pods_of(api, job.name, "executor" if arguments.executors else "driver")
+        write_logs(api, pods, _write, follow=arguments.follow, previous=arguments.previous)
+    return 0
+
+
+def _write(line: str) -> None:
+    # In one call: threads write their own lines.
+    sys.stdout.write(line if line.endswith("\n") else f"{line}\n")
+    sys.stdout.flush()
