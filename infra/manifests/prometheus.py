@@ -14,6 +14,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from penstock.infra.job_alarms import TRIGGERS_OF_SILENCE
 from penstock.infra.manifests import fluent_bit
 from penstock.infra.manifests.deployed_job import OBSERVABILITY_NAMESPACE, UI_PORT
 from penstock.infra.manifests.namespace import RESTRICTED
@@ -66,6 +67,13 @@ RENAMED_BY_PART = {
 }
 # Four failures of one task fail its micro-batch. Source: Spark's configuration, spark.task.maxFailures.
 TASK_FAILURES = 4
+# What to do when an alert fires, in this repository: a section for each.
+RUNBOOK = "docs/stacks/runbook.md"
+_MINUTE_MS = 60_000
+# Ours: a trend over half an hour that leads beyond the limit within four hours leaves time to act within working hours.
+_TREND, _AHEAD_S = "30m", 4 * 3600
+# Ours: windows that are to close wait for that long at least.
+_STANDS_MINUTES = 30
 
 
 @dataclass(frozen=True)
@@ -76,11 +84,13 @@ class ScrapedJob:
         name: of the job.
         driver_address: of its driver in the cluster's DNS, independent of its pod.
         bounded: whether it ends on its own, so that its driver's absence is not an error.
+        trigger_ms: between its micro-batches, in ms; 0 for a bounded one.
     """
 
     name: str
     driver_address: str
     bounded: bool
+    trigger_ms: int = 0
 
 
 @dataclass(frozen=True)
@@ -111,7 +121,7 @@ def prometheus(monitoring: Monitoring) -> list[dict[str, Any]]:
     # JSON is valid YAML.
     files = {
         CONFIGURATION: json.dumps(configuration(monitoring), indent=2),
-        RULES: json.dumps(rules(monitoring.alarms), indent=2),
+        RULES: json.dumps(rules(monitoring.alarms, monitoring.jobs), indent=2),
     }
     return [
         {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE, "labels": {**_labels(), **RESTRICTED}}},
@@ -146,35 +156,16 @@ def configuration(monitoring: Monitoring) -> dict[str, Any]:
     return written
 
 
-def rules(alarms: Alarms) -> dict[str, Any]:
-    """The alerting rules: those of CloudWatch, with the same limits, and those that need metrics."""
-    silent_minutes = alarms.silent // 60_000
-    tasks = f"sum by ({JOB_LABEL}) (increase(metrics_executor_failedTasks_total[5m]))"
+def rules(alarms: Alarms, jobs: Sequence[ScrapedJob] = ()) -> dict[str, Any]:
+    """The alerting rules: those of CloudWatch, with the same limits, and those that need metrics.
+
+    Args:
+        alarms: the limits.
+        jobs: whose triggers may be longer than the limit for silence.
+    """
     return {
         "groups": [
-            {
-                "name": "penstock-jobs",
-                "rules": [
-                    _alert("PenstockLag", f"penstock_lag_records > {alarms.lag_records}", "15m", "page", "is {{ $value }} records behind"),
-                    _alert(
-                        "PenstockDriverSilent", 'up{job="drivers", bounded="false"} == 0', f"{silent_minutes}m", "page", "has no driver"
-                    ),
-                    _alert(
-                        "PenstockRestarts",
-                        f"changes(penstock_started_seconds[1h]) > {alarms.restarts}",
-                        None,
-                        "page",
-                        "has begun anew {{ $value }} times within an hour",
-                    ),
-                    _alert(
-                        "PenstockFailedTasks",
-                        f"{tasks} >= {TASK_FAILURES * alarms.failed_batches}",
-                        None,
-                        "page",
-                        "has {{ $value }} failed tasks within 5 minutes, enough to fail its micro-batches",
-                    ),
-                ],
-            },
+            {"name": "penstock-jobs", "rules": [*_lag_rules(alarms), *_driver_rules(alarms), *_micro_batch_rules(alarms, jobs)]},
             {
                 "name": "penstock-logs",
                 "rules": [
@@ -192,11 +183,79 @@ def rules(alarms: Alarms) -> dict[str, Any]:
     }
 
 
+def _lag_rules(alarms: Alarms) -> list[dict[str, Any]]:
+    limit = alarms.lag_records
+    # By its trend: it is said before the limit is reached, and a backlog that is being read is not said.
+    grows = f"predict_linear(penstock_lag_records[{_TREND}], {_AHEAD_S}) > {limit} and deriv(penstock_lag_records[{_TREND}]) > 0"
+    return [
+        _alert("PenstockLag", f"penstock_lag_records > {limit}", "15m", "page", "is {{ $value }} records behind"),
+        _alert(
+            "PenstockLagGrows",
+            f"{grows} and penstock_lag_records <= {limit}",
+            _TREND,
+            "ticket",
+            f"will be {{{{ $value }}}} records behind in {_AHEAD_S // 3600} hours",
+        ),
+    ]
+
+
+def _driver_rules(alarms: Alarms) -> list[dict[str, Any]]:
+    tasks = f"sum by ({JOB_LABEL}) (increase(metrics_executor_failedTasks_total[5m]))"
+    silent_minutes = alarms.silent // _MINUTE_MS
+    return [
+        _alert("PenstockDriverSilent", 'up{job="drivers", bounded="false"} == 0', f"{silent_minutes}m", "page", "has no driver"),
+        _alert(
+            "PenstockRestarts",
+            f"changes(penstock_started_seconds[1h]) > {alarms.restarts}",
+            None,
+            "page",
+            "has begun anew {{ $value }} times within an hour",
+        ),
+        _alert(
+            "PenstockFailedTasks",
+            f"{tasks} >= {TASK_FAILURES * alarms.failed_batches}",
+            None,
+            "page",
+            "has {{ $value }} failed tasks within 5 minutes, enough to fail its micro-batches",
+        ),
+    ]
+
+
+def _micro_batch_rules(alarms: Alarms, jobs: Sequence[ScrapedJob]) -> list[dict[str, Any]]:
+    """An idle job has no micro-batches either: it has no lag, and its watermark stands."""
+    longest_ms = max((job.trigger_ms for job in jobs), default=0)
+    minutes = -(-max(alarms.silent, TRIGGERS_OF_SILENCE * longest_ms) // _MINUTE_MS)
+    stands_minutes = max(_STANDS_MINUTES, minutes)
+    stands = f'changes(penstock_event_time_watermark_milliseconds{{of=""}}[{stands_minutes}m]) == 0'
+    return [
+        _alert(
+            "PenstockNoCommit",
+            f"penstock_lag_records > 0 unless on ({JOB_LABEL}) {_committing(minutes)}",
+            "5m",
+            "page",
+            f"has {{{{ $value }}}} records to read and has committed no micro-batch for {minutes} minutes",
+        ),
+        _alert(
+            "PenstockWatermarkStands",
+            f"{stands} and on ({JOB_LABEL}) {_committing(stands_minutes)}",
+            "15m",
+            "page",
+            "commits micro-batches, and its watermark stands",
+        ),
+    ]
+
+
+def _committing(minutes: int) -> str:
+    """The jobs with micro-batches: no two of them take the same time to the millisecond, again and again."""
+    return f"(sum by ({JOB_LABEL}) (changes(penstock_batch_milliseconds[{minutes}m])) > 0)"
+
+
 def _alert(
     name: str, expr: str, lasting: str | None, severity: str, what: str, who: str = f"{{{{ $labels.{JOB_LABEL} }}}}"
 ) -> dict[str, Any]:
     waiting = {} if lasting is None else {"for": lasting}
-    return {"alert": name, "expr": expr, **waiting, "labels": {"severity": severity}, "annotations": {"summary": f"{who} {what}"}}
+    annotations = {"summary": f"{who} {what}", "runbook": f"{RUNBOOK}#{name.lower()}"}
+    return {"alert": name, "expr": expr, **waiting, "labels": {"severity": severity}, "annotations": annotations}
 
 
 def _drivers(name: str, path: str, jobs: Sequence[ScrapedJob]) -> dict[str, Any]:

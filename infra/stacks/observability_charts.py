@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import Literal, Protocol
 
 from constructs import Construct
 
@@ -98,12 +98,17 @@ def _monitoring(environment: Environment, plans: EnvironmentPlans, observability
     return Monitoring(
         environment=environment.name,
         region=environment.spec.region,
-        jobs=tuple(ScrapedJob(job.name, _driver_address(job.name), job.spec.job.spec.trigger == "availableNow") for job in plans.jobs),
+        jobs=tuple(_scraped(job.name, job.spec.job.spec.trigger) for job in plans.jobs),
         alarms=environment.spec.observability.alarms,
         workspace=observability.prometheus_endpoint,
         node_selector={ROLE_LABEL: SYSTEM_ROLE},
         tolerations=[{"key": TAINT, "operator": "Exists"}],
     )
+
+
+def _scraped(name: str, trigger: int | Literal["availableNow"]) -> ScrapedJob:
+    bounded = trigger == "availableNow"
+    return ScrapedJob(name, _driver_address(name), bounded, 0 if trigger == "availableNow" else trigger)
 
 
 def _driver_address(job: str) -> str:

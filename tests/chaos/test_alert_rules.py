@@ -73,7 +73,7 @@ def test_prometheus_accepts_the_configuration_and_the_rules(promtool: Path, tmp_
     (tmp_path / "rules.yaml").write_text(json.dumps(rules(ALARMS)), encoding="utf-8")
     written = configuration(MONITORING) | {"rule_files": [str(tmp_path / "rules.yaml")]}
     (tmp_path / "prometheus.yaml").write_text(json.dumps(written), encoding="utf-8")
-    assert "5 rules found" in _run(promtool, "check", "config", "--lint=all", "--lint-fatal", str(tmp_path / "prometheus.yaml"))
+    assert "8 rules found" in _run(promtool, "check", "config", "--lint=all", "--lint-fatal", str(tmp_path / "prometheus.yaml"))
 
 
 def test_the_tool_is_of_the_version_that_is_deployed() -> None:
@@ -86,6 +86,44 @@ def test_the_tool_is_of_the_version_that_is_deployed() -> None:
 def test_a_lag_that_lasts_fires_and_one_that_passes_does_not(promtool: Path, tmp_path: Path) -> None:
     series = {f"penstock_lag_records{DRIVER}": "0x4 2000x10 0x4 2000x20"}
     _fires(promtool, tmp_path, series, "PenstockLag", {"15m": None, "34m": None, "36m": "user-credit"})
+
+
+def test_a_lag_that_grows_towards_the_limit_fires_before_it(promtool: Path, tmp_path: Path) -> None:
+    # 3 records a minute: 720 more in four hours, so that more than 1,000 are ahead once 280 are behind.
+    series = {f"penstock_lag_records{DRIVER}": "0+3x330"}
+    _fires(promtool, tmp_path, series, "PenstockLagGrows", {"90m": None, "130m": "user-credit", "329m": "user-credit"})
+
+
+def test_a_lag_that_shrinks_or_stays_small_does_not_grow(promtool: Path, tmp_path: Path) -> None:
+    series = {f"penstock_lag_records{DRIVER}": "900-2x200", f"penstock_lag_records{DRIVER.replace('user-credit', 'other')}": "0 5 0 5x200"}
+    _fires(promtool, tmp_path, series, "PenstockLagGrows", {"40m": None, "80m": None, "150m": None})
+
+
+BATCH, MARK = f"penstock_batch_milliseconds{DRIVER}", f"penstock_event_time_watermark_milliseconds{DRIVER}"
+
+
+def test_a_job_with_records_to_read_that_commits_nothing_fires(promtool: Path, tmp_path: Path) -> None:
+    series = {BATCH: "100+1x10 110x40", f"penstock_lag_records{DRIVER}": "7x50"}
+    _fires(promtool, tmp_path, series, "PenstockNoCommit", {"10m": None, "18m": None, "28m": "user-credit"})
+
+
+def test_a_job_that_is_idle_or_commits_does_not_lack_commits(promtool: Path, tmp_path: Path) -> None:
+    other = DRIVER.replace("user-credit", "other")
+    series = {BATCH: "100x50", f"penstock_lag_records{DRIVER}": "0x50"}
+    series |= {f"penstock_batch_milliseconds{other}": "100+1x50", f"penstock_lag_records{other}": "7x50"}
+    _fires(promtool, tmp_path, series, "PenstockNoCommit", {"28m": None, "45m": None})
+
+
+def test_a_watermark_that_stands_fires_while_micro_batches_are_committed(promtool: Path, tmp_path: Path) -> None:
+    series = {BATCH: "100+1x90", MARK: "0+60000x10 600000x80"}
+    _fires(promtool, tmp_path, series, "PenstockWatermarkStands", {"30m": None, "50m": None, "60m": "user-credit"})
+
+
+def test_a_watermark_that_moves_or_that_of_an_idle_job_does_not_stand(promtool: Path, tmp_path: Path) -> None:
+    other = DRIVER.replace("user-credit", "other")
+    series = {BATCH: "100+1x90", MARK: "0+60000x90"}
+    series |= {f"penstock_batch_milliseconds{other}": "100x90", f"penstock_event_time_watermark_milliseconds{other}": "5x90"}
+    _fires(promtool, tmp_path, series, "PenstockWatermarkStands", {"60m": None, "85m": None})
 
 
 def test_a_driver_that_does_not_answer_fires_unless_it_may_have_ended(promtool: Path, tmp_path: Path) -> None:

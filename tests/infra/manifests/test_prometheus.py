@@ -15,6 +15,7 @@ from penstock.infra.manifests.prometheus import (
     RENAMED,
     RENAMED_BY_PART,
     RENAMED_BY_QUERY,
+    RUNBOOK,
     Monitoring,
     ScrapedJob,
     configuration,
@@ -27,6 +28,7 @@ from penstock.jobs.driver import gauges
 from penstock.jobs.driver.lag import LAG_RECORDS, STARTED_S
 from penstock.jobs.driver.session import FIXED
 from penstock.jobs.stream import skew
+from penstock.scripts.layout import ROOT
 
 JOBS = (
     ScrapedJob("user-credit", "user-credit-driver-0.user-credit-driver.job-user-credit.svc", bounded=False),
@@ -194,3 +196,20 @@ def test_another_configuration_is_another_pod_but_a_url_that_only_terraform_know
     assert annotations(one)[key] != annotations(MONITORING)[key]
     fewer = replace(MONITORING, alarms=Alarms.model_validate({"lagRecords": 7}))
     assert annotations(fewer)[key] != annotations(MONITORING)[key]
+
+
+def test_every_alert_has_a_section_in_the_runbook() -> None:
+    headings = re.findall(r"^## (\w+)$", (ROOT / RUNBOOK).read_text(encoding="utf-8"), flags=re.MULTILINE)
+    alerts = [rule for group in rules(Alarms())["groups"] for rule in group["rules"]]
+    assert headings == [rule["alert"] for rule in alerts]
+    assert [rule["annotations"]["runbook"] for rule in alerts] == [f"{RUNBOOK}#{name.lower()}" for name in headings]
+
+
+def test_a_commit_is_missed_only_after_three_of_the_longest_triggers() -> None:
+    def expr(*triggers_ms: int) -> str:
+        jobs = [ScrapedJob(f"j{ms}", "address", bounded=False, trigger_ms=ms) for ms in triggers_ms]
+        (rule,) = (one for group in rules(Alarms(), jobs)["groups"] for one in group["rules"] if one["alert"] == "PenstockNoCommit")
+        return str(rule["expr"])
+
+    assert "[10m]" in expr() and "[10m]" in expr(10_000, 200_000)
+    assert "[180m]" in expr(10_000, 3_600_000)
