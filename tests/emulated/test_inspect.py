@@ -8,7 +8,6 @@ import tarfile
 import uuid
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -16,11 +15,12 @@ import pytest
 
 from penstock.infra.environment import Environment
 from penstock.jobs.errors import CheckpointMissing
-from penstock.jobs.storage.generation import Fingerprint, Generation, JobFolder, QueryRecord, Versions
+from penstock.jobs.storage.generation import JobFolder
 from penstock.scripts.cli import inspect
 from penstock.scripts.emulation.emulated_aws import EmulatedAws
 from penstock.scripts.errors import WrongUsage
 from penstock.scripts.provisioning.aws_access import AwsAccess
+from tests.emulated.job_history import generation
 from tests.emulated.small_stacks import environment
 
 RECORDING = Path(__file__).parents[1] / "jobs/spark/recordings/before-generations.tar.gz"
@@ -177,19 +177,8 @@ def test_a_generation_has_its_own_checkpoint(empty: Place, capsys: pytest.Captur
     empty.restore("commits/")
     empty.restore("penstock/")
     folder = JobFolder(f"s3a://{empty.bucket}/every-state", empty.s3)
-    for number, checkpoint in ((1, 1), (2, 2)):
-        folder.begin(
-            Generation(
-                number=number,
-                checkpoint=checkpoint,
-                parent=None,
-                mode="stateless",
-                began=datetime.now(UTC),
-                fingerprint=Fingerprint(app="a", spec=str(number), plan="p"),
-                versions=Versions(penstock=None, spark="4.3.0"),
-                queries={"": QueryRecord.of(["a"], [])},
-            )
-        )
+    for number in (1, 2):
+        folder.begin(generation(number))
     code, content = empty.json(capsys)
     assert (code, content["generation"], content["queries"][0]["microBatch"], content["errors"]) == (0, 2, -1, [])
     code, content = empty.json(capsys, "--generation", "1")

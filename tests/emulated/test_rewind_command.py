@@ -17,12 +17,13 @@ from penstock.infra.environment import Environment
 from penstock.jobs.driver.rewind import instant
 from penstock.jobs.local.recording import Record
 from penstock.jobs.storage.checkpoint import BatchRecord
-from penstock.jobs.storage.generation import Fingerprint, Generation, JobFolder, QueryRecord, Rewound, Versions
+from penstock.jobs.storage.generation import JobFolder, QueryRecord, Rewound
 from penstock.jobs.storage.rewind_request import RewindRequest, RewindRequestFile
 from penstock.scripts.emulation.emulated_aws import EmulatedAws
 from penstock.scripts.local import kafka_topics
 from penstock.scripts.local.kafka_broker import KafkaBroker
 from penstock.scripts.provisioning.aws_access import AwsAccess
+from tests.emulated.job_history import commit, generation
 from tests.emulated.small_stacks import environment
 from tests.scripts.cli.called import Called, penstock
 
@@ -75,10 +76,7 @@ class Desk:
 
     def begin(self) -> None:
         """What a job's first driver leaves."""
-        what = {"fingerprint": Fingerprint(app="a", spec="s", plan="p"), "versions": Versions(penstock=None, spark="4.3.0")}
-        queries = {"": QueryRecord.of(["a"], ["Aggregate"])}
-        record = {"number": 1, "checkpoint": 1, "parent": None, "mode": "last-state", "began": datetime.now(UTC), "queries": queries}
-        JobFolder(self.uri, self.s3).begin(Generation.model_validate({**record, **what}))
+        JobFolder(self.uri, self.s3).begin(generation(queries={"": QueryRecord.of(["a"], ["Aggregate"])}))
 
     def rewind(self, *words: str, without_brokers: bool = False) -> Called:
         given = () if without_brokers else ("--brokers", self.brokers)
@@ -159,8 +157,7 @@ def test_an_undo_shows_where_the_checkpoint_before_goes_on(desk: Desk) -> None:
     assert "DEP-019" in desk.rewind("--undo", "--plan-only").stderr
     first = folder.generation(1)
     folder.begin(first.model_copy(update={"number": 2, "checkpoint": 2, "rewind": Rewound(to=NOW_MS, left=1)}))
-    folder.checkpoint(1).record(BatchRecord(batch=7, time_ms=1_764_000_000_000, total_rows_in={"a": 5_000}))
-    desk.s3.put_object(Bucket=desk.bucket, Key="clicks/checkpoints/1/commits/7", Body=b"v1\n{}")
+    commit(desk.s3, folder.checkpoint(1), BatchRecord(batch=7, time_ms=1_764_000_000_000, total_rows_in={"a": 5_000}))
     done = desk.rewind("--undo", "--plan-only")
     assert done.returncode == 0, done.stderr
     assert "checkpoint 1 of generation 1 goes on with its state, as generation 3" in done.stdout

@@ -8,7 +8,6 @@ import threading
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +18,7 @@ from penstock.jobs.driver.restarts import Restarts
 from penstock.jobs.errors import BadDeclaration, BrokersUnreachable
 from penstock.jobs.spec.resources import Restart
 from penstock.jobs.storage.checkpoint import FINISHED, BatchRecord, Position
-from penstock.jobs.storage.generation import Fingerprint, Generation, JobFolder, QueryRecord, Versions
+from penstock.jobs.storage.generation import JobFolder
 from penstock.jobs.storage.lease import Lease, LeaseFile
 from penstock.jobs.storage.lease_holder import LeaseHolder
 from penstock.jobs.watermark import Watermarks
@@ -28,10 +27,10 @@ from penstock.scripts.emulation.emulated_aws import EmulatedAws
 from penstock.scripts.errors import WrongUsage
 from penstock.scripts.provisioning.aws_access import AwsAccess
 from penstock.scripts.provisioning.errors import JobNotDeployed
+from tests.emulated.job_history import WHAT, commit, generation
 from tests.emulated.small_stacks import environment
 from tests.kube.evidence import wait_for
 
-WHAT = Fingerprint(app="a", spec="s", plan="p", image="i")
 AT_MS = 1_764_000_000_000
 SPEC = """\
 apiVersion: penstock/v1
@@ -90,22 +89,10 @@ class Place:
             watermarks=Watermarks(current_ms=AT_MS - 10_000),
             positions={"clicks": {0: Position(4_000, 6_000), 1: Position(1_000, 1_400)}},
         )
-        checkpoint.record(record)
         before = {"clicks": {0: Position(0, 4_000), 1: Position(0, 1_000)}}
         checkpoint.record(BatchRecord(batch=0, time_ms=AT_MS - 100_000, positions=before))
-        self.s3.put_object(Bucket=self.bucket, Key=f"{job}/checkpoints/1/commits/{batch}", Body=b"v1\n{}")
-        folder.begin(
-            Generation(
-                number=1,
-                checkpoint=1,
-                parent=None,
-                mode="last-state",
-                began=datetime.now(UTC),
-                fingerprint=WHAT,
-                versions=Versions(penstock=None, spark="4.3.0"),
-                queries={"": QueryRecord.of(["a"], [])},
-            )
-        )
+        commit(self.s3, checkpoint, record)
+        folder.begin(generation())
 
     def status(self, capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, str]:
         file = self.folder / "environment.yaml"

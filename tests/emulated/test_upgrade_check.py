@@ -6,7 +6,6 @@ import argparse
 import json
 import uuid
 from collections.abc import Mapping
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -16,12 +15,13 @@ from penstock.infra.environment import Environment
 from penstock.jobs.spec import load
 from penstock.jobs.state_schema import Column, StateSchema
 from penstock.jobs.storage.checkpoint import BatchRecord
-from penstock.jobs.storage.generation import Fingerprint, Generation, JobFolder, QueryRecord, Versions
+from penstock.jobs.storage.generation import JobFolder, QueryRecord
 from penstock.jobs.watermark import Watermarks
 from penstock.scripts.cli import upgrade
 from penstock.scripts.emulation.emulated_aws import EmulatedAws
 from penstock.scripts.operations.upgrade_check import UpgradeCheck, checked
 from penstock.scripts.provisioning.aws_access import AwsAccess
+from tests.emulated.job_history import commit, generation
 from tests.emulated.small_stacks import environment
 
 APP = """\
@@ -85,20 +85,9 @@ class Place:
         checkpoint.identity()
         if batch is not None:
             marks = Watermarks(current_ms=0)
-            checkpoint.record(BatchRecord(batch=batch, time_ms=0, rows_in={"a": 1}, total_rows_in={"a": 1}, watermarks=marks))
-            self.s3.put_object(Bucket=self.bucket, Key=f"{job}/checkpoints/1/commits/{batch}", Body=b"v1\n{}")
-        folder.begin(
-            Generation(
-                number=1,
-                checkpoint=1,
-                parent=None,
-                mode="last-state",
-                began=datetime.now(UTC),
-                fingerprint=Fingerprint(app="a", spec="s", plan="p"),
-                versions=Versions(penstock=None, spark="4.3.0"),
-                queries={"": QueryRecord.of(["a"], ["Aggregate"], None if state is None else [state])},
-            )
-        )
+            record = BatchRecord(batch=batch, time_ms=0, rows_in={"a": 1}, total_rows_in={"a": 1}, watermarks=marks)
+            commit(self.s3, checkpoint, record)
+        folder.begin(generation(queries={"": QueryRecord.of(["a"], ["Aggregate"], None if state is None else [state])}))
         return folder
 
     def check(self, job: str, now: StateSchema = STATE, **spec: Any) -> UpgradeCheck:

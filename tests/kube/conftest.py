@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from penstock.scripts.kube import binaries
-from tests.kube.fixtures import charts, crds, helm, kube, objects, released, tell
+from tests.kube.fixtures import api, charts, crds, helm, kube, objects, released, s3, tell
 
-__all__ = ["charts", "crds", "helm", "kube", "objects", "released", "tell"]
+__all__ = ["api", "charts", "crds", "helm", "kube", "objects", "released", "s3", "tell"]
 
 # The first run builds etcd, the API server and helm, which takes some minutes.
 _FIRST_RUN_LIMIT_S = binaries.FETCH_LIMIT_S + binaries.BUILD_LIMIT_S

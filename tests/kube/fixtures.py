@@ -6,13 +6,16 @@ import os
 import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
+import boto3
 import pytest
 import yaml
-from kubernetes import config
+from kubernetes import client, config
 
 from penstock.infra.app import CHARTS
 from penstock.infra.environment_file import load
+from penstock.scripts.emulation.emulated_aws import EmulatedAws
 from penstock.scripts.kube import binaries
 from penstock.scripts.kube.api_server import ApiServer
 from penstock.scripts.provisioning.stacks import synthesized
@@ -20,6 +23,9 @@ from penstock.sizing.errors import ToolMissing
 from tests.infra.manifests.karpenter_crds import CRDS
 from tests.kube.charts import Release, ran, releases
 from tests.kube.objects import Object, Objects
+
+if TYPE_CHECKING:
+    from mypy_boto3_s3 import S3Client
 
 
 @pytest.fixture(scope="session")
@@ -54,10 +60,27 @@ def serving(folder: Path, tell: Callable[[str], None]) -> Iterator[ApiServer]:
 
 
 @pytest.fixture(scope="session")
-def objects(kube: ApiServer) -> Iterator[Objects]:
-    """The objects of that API, for a user who may do everything."""
-    with config.new_client_from_config(config_file=str(kube.kubeconfig)) as client:
-        yield Objects(client)
+def api(kube: ApiServer) -> Iterator[client.ApiClient]:
+    """A client of that API, for a user who may do everything."""
+    with config.new_client_from_config(config_file=str(kube.kubeconfig)) as made:
+        yield made
+
+
+@pytest.fixture(scope="session")
+def objects(api: client.ApiClient) -> Objects:
+    """The objects of that API, for the same user."""
+    return Objects(api)
+
+
+@pytest.fixture(scope="session")
+def s3(tmp_path_factory: pytest.TempPathFactory) -> Iterator[S3Client]:
+    """A client of an emulated S3 with the bucket ``checkpoints``."""
+    with EmulatedAws(log=tmp_path_factory.mktemp("aws") / "aws.log") as aws:
+        made = boto3.client(
+            "s3", endpoint_url=aws.endpoint, region_name="us-east-1", aws_access_key_id="1" * 12, aws_secret_access_key="emulated"
+        )
+        made.create_bucket(Bucket="checkpoints")
+        yield made
 
 
 @pytest.fixture(scope="session")

@@ -3,21 +3,13 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterator
 
 import pytest
-from kubernetes import client, config
+from kubernetes import client
 
-from penstock.scripts.kube.api_server import ApiServer
 from penstock.scripts.operations.pod_logs import pods_of, write_logs
 from penstock.scripts.provisioning.errors import JobNotDeployed, LogNotRead
 from tests.kube.objects import Object, Objects
-
-
-@pytest.fixture(scope="module")
-def api(kube: ApiServer) -> Iterator[client.ApiClient]:
-    with config.new_client_from_config(config_file=str(kube.kubeconfig)) as made:
-        yield made
 
 
 @pytest.fixture

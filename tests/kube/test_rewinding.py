@@ -12,9 +12,8 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-import boto3
 import pytest
-from kubernetes import client, config
+from kubernetes import client
 from rich.console import Console
 
 from penstock.jobs.driver.restarts import Restarts
@@ -22,16 +21,15 @@ from penstock.jobs.errors import CheckpointDamaged, CheckpointMissing, RewindImp
 from penstock.jobs.spec.resources import Restart
 from penstock.jobs.storage.checkpoint import BatchRecord
 from penstock.jobs.storage.driver_runs import DriverRunsFile
-from penstock.jobs.storage.generation import Fingerprint, Generation, JobFolder, Rewound, Versions
+from penstock.jobs.storage.generation import JobFolder, Rewound
 from penstock.jobs.storage.lease_holder import LeaseHolder
 from penstock.jobs.storage.rewind_request import RewindRequest, RewindRequestFile
-from penstock.scripts.emulation.emulated_aws import EmulatedAws
-from penstock.scripts.kube.api_server import ApiServer
 from penstock.scripts.operations.job_records import JobRecords
 from penstock.scripts.operations.rewinding import Rewinding
 from penstock.scripts.progress import Steps
 from penstock.scripts.provisioning.errors import DriverNotReady, JobChanged, NothingToRewind, RewindRefused, StillThere
 from penstock.sizing.errors import PenstockError
+from tests.emulated.job_history import WHAT, commit, generation
 from tests.kube.driver_objects import Job
 from tests.kube.objects import Objects
 
@@ -39,23 +37,6 @@ if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
 
 LIMIT_S = 60
-WHAT = Fingerprint(app="a", spec="s", plan="p")
-
-
-@pytest.fixture(scope="module")
-def api(kube: ApiServer) -> Iterator[client.ApiClient]:
-    with config.new_client_from_config(config_file=str(kube.kubeconfig)) as made:
-        yield made
-
-
-@pytest.fixture(scope="module")
-def s3(tmp_path_factory: pytest.TempPathFactory) -> Iterator[S3Client]:
-    with EmulatedAws(log=tmp_path_factory.mktemp("aws") / "aws.log") as aws:
-        made = boto3.client(
-            "s3", endpoint_url=aws.endpoint, region_name="us-east-1", aws_access_key_id="1" * 12, aws_secret_access_key="emulated"
-        )
-        made.create_bucket(Bucket="checkpoints")
-        yield made
 
 
 class Deployed:
@@ -86,14 +67,7 @@ class Deployed:
         decided = folder.continuation(WHAT, "last-state", None, self.records.requests.read())
         folder.checkpoint(decided.checkpoint).identity()
         if decided.begins:
-            record = {
-                "mode": "last-state",
-                "began": datetime.now(UTC),
-                "fingerprint": WHAT,
-                "versions": Versions(penstock=None, spark="4.3.0"),
-            }
-            began = {"number": decided.number, "checkpoint": decided.checkpoint, "parent": None, "rewind": decided.rewind}
-            folder.begin(Generation.model_validate({**record, **began}))
+            folder.begin(generation(decided.number, checkpoint=decided.checkpoint, rewind=decided.rewind))
 
     def fail(self, error: PenstockError, token: int) -> None:
         """What a driver does that can't go on."""
@@ -164,9 +138,7 @@ def test_a_rewind_that_has_begun_is_waited_for_and_not_done_again(job: Deployed)
     job.kube.ready(1)
     assert job.rewinding().go_on(begun).number == 2
     # Once it has written rows, the same time is another rewind.
-    checkpoint = job.records.folder.checkpoint(2)
-    checkpoint.record(BatchRecord(batch=0))
-    job.s3.put_object(Bucket="checkpoints", Key=f"{job.kube.name}/checkpoints/2/commits/0", Body=b"v1\n{}")
+    commit(job.s3, job.records.folder.checkpoint(2), BatchRecord(batch=0))
     assert job.records.begun(newest, 7) is None
 
 

@@ -3,41 +3,30 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
 from datetime import UTC, datetime
+from typing import TYPE_CHECKING
 
-import boto3
 import pytest
-from kubernetes import client, config
+from kubernetes import client
 
 from penstock.jobs.storage.driver_runs import DriverRun, DriverRunsFile
 from penstock.jobs.storage.generation import Fingerprint
-from penstock.scripts.emulation.emulated_aws import EmulatedAws
-from penstock.scripts.kube.api_server import ApiServer
 from penstock.scripts.operations.resuming import driver_of, resume, wait_until_ready
 from penstock.scripts.provisioning.draining import stop_job
 from penstock.scripts.provisioning.errors import DriverNotReady, JobNotDeployed
 from tests.kube.driver_objects import Job
 from tests.kube.objects import Objects
 
+if TYPE_CHECKING:
+    from mypy_boto3_s3 import S3Client
+
 LIMIT_S = 60
 RUN = DriverRun(token=3, driver="d", pod_uid=None, fingerprint=Fingerprint(app="a", spec="s", plan="p"), started=datetime.now(UTC))
 
 
-@pytest.fixture(scope="module")
-def api(kube: ApiServer) -> Iterator[client.ApiClient]:
-    with config.new_client_from_config(config_file=str(kube.kubeconfig)) as made:
-        yield made
-
-
-@pytest.fixture(scope="module")
-def runs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DriverRunsFile]:
-    with EmulatedAws(log=tmp_path_factory.mktemp("aws") / "aws.log") as aws:
-        s3 = boto3.client(
-            "s3", endpoint_url=aws.endpoint, region_name="us-east-1", aws_access_key_id="1" * 12, aws_secret_access_key="emulated"
-        )
-        s3.create_bucket(Bucket="checkpoints")
-        yield DriverRunsFile("s3a://checkpoints/clicks", s3)
+@pytest.fixture
+def runs(s3: S3Client, job: Job) -> DriverRunsFile:
+    return DriverRunsFile(f"s3a://checkpoints/{job.name}", s3)
 
 
 @pytest.fixture
