@@ -427,6 +427,13 @@ class StateDiffers(RunFailed):
     title = "the state does not fit the app"
 
 
+class SourcesDiffer(RunFailed):
+    """The offsets in the job's checkpoint are of other sources than its query reads, or of the same in another order."""
+
+    code = "JOB-105"
+    title = "the checkpoint has the offsets of other sources"
+
+
 class CheckpointMissing(RunFailed):
     """The job has run, and its checkpoint is gone. An empty one in its place would lose the state and begin anew without saying so."""
 

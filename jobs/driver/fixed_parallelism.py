@@ -45,5 +45,5 @@ def fixed_parallelism(session: SparkSession, checkpoint: Checkpoint) -> FixedPar
     Raises:
         BucketUnreachable: JOB-009.
     """
-    fixed, asked = checkpoint.state_partitions(), int(str(session.conf.get(SHUFFLE_PARTITIONS)))
+    fixed, asked = checkpoint.fixed_settings().shuffle_partitions, int(str(session.conf.get(SHUFFLE_PARTITIONS)))
     return None if fixed in (None, asked) else FixedParallelism(asked, fixed)

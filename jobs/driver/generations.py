@@ -11,10 +11,10 @@ from importlib.metadata import PackageNotFoundError, version
 
 from penstock.jobs.configuration.runtime import RuntimeConfiguration
 from penstock.jobs.driver import rewind
+from penstock.jobs.driver.checkpoint_changes import checkpoint_changes
 from penstock.jobs.driver.fingerprint import fingerprint
 from penstock.jobs.driver.micro_batch import Emit
 from penstock.jobs.driver.planning import QueryPlan
-from penstock.jobs.driver.state_changes import state_changes
 from penstock.jobs.errors import CheckpointDamaged
 from penstock.jobs.spec import SpecFile
 from penstock.jobs.spec.checkpoint_settings import retained_batches, retention_conf
@@ -113,14 +113,14 @@ class Generations:
             token: of the lease that this driver holds.
 
         Raises:
-            PenstockError: JOB-009, JOB-082, JOB-083, JOB-094.
+            PenstockError: JOB-009, JOB-082, JOB-083, JOB-094, JOB-105.
         """
         decided = self._decided
         assert decided is not None, "decide() comes first"
         if not decided.begins:
             return
         if self._spec.job.spec.checkpoint.state_schema == "same":
-            self._refuse_other_state(decided, {plan.share.query: plan.record for plan in plans if plan.batches.last.batch >= 0})
+            self._refuse_another_checkpoint(decided, {plan.share.query: plan.record for plan in plans if plan.batches.last.batch >= 0})
         generation = Generation(
             number=decided.number,
             checkpoint=decided.checkpoint,
@@ -137,8 +137,8 @@ class Generations:
         self._folder.begin(generation)
         self._decided = Continuation(decided.number, decided.checkpoint, generation, begins=False, starts=generation.starts)
 
-    def _refuse_other_state(self, decided: Continuation, queries: Mapping[str, QueryRecord]) -> None:
-        """Rejects queries whose state the checkpoint does not have.
+    def _refuse_another_checkpoint(self, decided: Continuation, queries: Mapping[str, QueryRecord]) -> None:
+        """Rejects queries whose offsets or state the checkpoint does not have.
 
         Args:
             decided: what the driver goes on with.
@@ -146,7 +146,7 @@ class Generations:
         """
         before = self._folder.last_of(decided.checkpoint) if queries else None
         if before is not None:
-            raise_all(state_changes(before.queries, queries))
+            raise_all(checkpoint_changes(before.queries, queries))
 
     def _parent(self, decided: Continuation, token: int) -> Parent | None:
         if decided.before is None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from types import MappingProxyType, ModuleType
@@ -31,7 +31,7 @@ from penstock.jobs.spec import FromSocket
 from penstock.jobs.spec.avro_schemas import avro_schemas
 from penstock.jobs.spec.job import JobSpec
 from penstock.jobs.storage.checkpoint import BatchRecord, Checkpoint
-from penstock.jobs.storage.generation import QueryRecord
+from penstock.jobs.storage.generation import QueryRecord, SourceRecord
 from penstock.jobs.storage.lease import Lease
 from penstock.jobs.stream.analyzed_plan import confuses_state, runs_python
 from penstock.jobs.stream.event_time import heartbeat
@@ -253,7 +253,13 @@ class AnalyzedQuery:
     def record(self) -> QueryRecord:
         """Its sources and stateful operators, with the state that they keep."""
         names = [operator.name for operator in self.structure.operators]
-        return QueryRecord.of(self.share.sources, names, state_schemas(self._computed.frame))
+        return QueryRecord.of(self.share.sources, names, state_schemas(self._computed.frame), list(self._reads()))
+
+    def _reads(self) -> Iterator[SourceRecord]:
+        """Its sources, in the order of Spark's plan."""
+        counters = counters_of(self.job.sources)
+        for counter in self.structure.reads:
+            yield SourceRecord.of(counters[counter], self._spec.sources[counters[counter]])
 
     @cached_property
     def _computed(self) -> Stream:

@@ -25,6 +25,7 @@ _NEVER: tuple[type[PenstockError], ...] = (
     errors.QuarantineLimitReached,
     errors.RewindImpossible,
     errors.SocketHasNoPast,
+    errors.SourcesDiffer,
     errors.StateDiffers,
     errors.StateNotRepeatable,
 )

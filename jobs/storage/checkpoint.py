@@ -15,7 +15,7 @@ from pydantic.alias_generators import to_camel
 
 from penstock.jobs.errors import CheckpointDamaged, LeaseLost
 from penstock.jobs.storage.objects import Objects
-from penstock.jobs.storage.offset_log import shuffle_partitions
+from penstock.jobs.storage.offset_log import FixedSettings, fixed_settings
 from penstock.jobs.watermark import END_MS, Watermarks
 
 if TYPE_CHECKING:
@@ -171,20 +171,20 @@ class Checkpoint(Objects):
             need = f"commits/{max(numbers) - 1}, which must exist before penstock/{_record_name(max(numbers))}"
             raise CheckpointDamaged(path=self.uri, given="no commits", need=need, fix=WHOLE)
 
-    def state_partitions(self) -> int | None:
-        """The number of partitions that the query's state has, by Spark's newest offset log; None without one, or if the log does not
-        have it: what is wrong with it is Spark's to say.
+    def fixed_settings(self) -> FixedSettings:
+        """The settings of the query's first micro-batch, which Spark keeps to, by its newest offset log; what is wrong with that log is
+        Spark's to say.
 
         Raises:
             BucketUnreachable: JOB-009.
         """
         newest = self._newest("offsets/")
         if newest is None:
-            return None
+            return FixedSettings()
         with contextlib.suppress(UnicodeDecodeError):
             stored = self._with_etag(f"{self._folder}/offsets/{newest}")
-            return shuffle_partitions(stored[0]) if stored else None
-        return None
+            return fixed_settings(stored[0]) if stored else FixedSettings()
+        return FixedSettings()
 
     def _newest(self, log: str) -> int | None:
         """The last micro-batch in one of Spark's logs; None if it is empty."""

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 
 from penstock.jobs.storage.checkpoint import BEFORE_THE_FIRST, BatchRecord, Checkpoint
+from penstock.jobs.storage.offset_log import FixedSettings
 
 
 class NoCheckpoint(Checkpoint):
@@ -36,9 +37,9 @@ class NoCheckpoint(Checkpoint):
         """As `Checkpoint.last_record`."""
         return BEFORE_THE_FIRST
 
-    def state_partitions(self) -> int | None:
-        """As `Checkpoint.state_partitions`."""
-        return None
+    def fixed_settings(self) -> FixedSettings:
+        """As `Checkpoint.fixed_settings`: none."""
+        return FixedSettings()
 
     def get(self, name: str) -> str | None:
         """As `Checkpoint.get`."""

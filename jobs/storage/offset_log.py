@@ -13,18 +13,31 @@ Offsets = Mapping[str, Mapping[str, int]]
 _NONE = "-"
 
 
-class _Conf(BaseModel):
-    """The settings of the first micro-batch, which Spark repeats in each log and applies at each start. It has some more."""
+class FixedSettings(BaseModel):
+    """Settings of a checkpoint's first micro-batch, which Spark repeats in each log and applies at each start. It has some more.
+
+    Args:
+        shuffle_partitions: number of partitions of the state; None: not known.
+        state_provider: class of the state store; None: not known.
+    """
+
+    model_config = ConfigDict(frozen=True)
 
     shuffle_partitions: int | None = Field(default=None, alias="spark.sql.shuffle.partitions", ge=1)
+    state_provider: str | None = Field(default=None, alias="spark.sql.streaming.stateStore.providerClass")
+
+    @property
+    def state_backend(self) -> str | None:
+        """The state store as a spec calls it; None: not known."""
+        return None if self.state_provider is None else "rocksdb" if "RocksDB" in self.state_provider else "memory"
 
 
 class _Metadata(BaseModel):
-    conf: _Conf = _Conf()
+    conf: FixedSettings = FixedSettings()
 
 
-def shuffle_partitions(log: str) -> int | None:
-    """The number of shuffle partitions that a checkpoint's first micro-batch has fixed; None if the log does not have it.
+def fixed_settings(log: str) -> FixedSettings:
+    """The settings that a checkpoint's first micro-batch has fixed, as far as the log has them.
 
     Args:
         log: content of ``offsets/N``.
@@ -32,9 +45,9 @@ def shuffle_partitions(log: str) -> int | None:
     _, _, rest = log.partition("\n")
     metadata, _, _ = rest.partition("\n")
     try:
-        return _Metadata.model_validate_json(metadata).conf.shuffle_partitions
+        return _Metadata.model_validate_json(metadata).conf
     except ValidationError:
-        return None
+        return FixedSettings()
 
 
 class OffsetLog(BaseModel):

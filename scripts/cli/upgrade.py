@@ -8,7 +8,9 @@ import sys
 from collections.abc import Sequence
 
 from penstock.infra.environment import Environment
+from penstock.infra.plans import plans
 from penstock.jobs.spec import SpecFile
+from penstock.jobs.spec.stage_settings import SHUFFLE_PARTITIONS
 from penstock.jobs.storage.generation import QueryRecord
 from penstock.scripts.cli.environment_argument import add_environment_argument, chosen
 from penstock.scripts.cli.output import add_output_argument, as_text
@@ -59,7 +61,9 @@ def run(arguments: argparse.Namespace) -> int:
     aws.check_account()
     now = _now(specs, arguments, environment, Steps())
     bucket, s3 = environment.spec.buckets.checkpoints, aws.client("s3")
-    results = [checked(spec, now[spec.job.metadata.name], bucket, s3) for spec in specs]
+    planned = {one.name: int(one.plan.spark_conf[SHUFFLE_PARTITIONS]) for one in plans(environment).jobs}
+    names = [spec.job.metadata.name for spec in specs]
+    results = [checked(spec, now[name], planned[name], bucket, s3) for name, spec in zip(names, specs, strict=True)]
     if arguments.output == "table":
         _print(environment, results)
     else:
@@ -97,6 +101,7 @@ def _print(environment: Environment, results: Sequence[UpgradeCheck]) -> None:
         sys.stdout.write(f"environment {environment.name} has no jobs\n")
         return
     rows: list[Row] = [
-        [one.job, Styled(one.verdict, _STYLES[one.verdict]), str(one.generation or "-"), "; ".join(one.reasons) or "-"] for one in results
+        [one.job, Styled(one.verdict, _STYLES[one.verdict]), str(one.generation or "-"), "; ".join([*one.reasons, *one.notes]) or "-"]
+        for one in results
     ]
     sys.stdout.write("\n".join([f"jobs of {environment.name}, and the state that they have", "", *table(_COLUMNS, rows, screen)]) + "\n")

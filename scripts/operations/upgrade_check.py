@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from importlib.metadata import version
 from typing import TYPE_CHECKING, Literal
 
 from pydantic import BaseModel, ConfigDict
 from pydantic.alias_generators import to_camel
 
-from penstock.jobs.driver.state_changes import state_changes
+from penstock.jobs.driver.checkpoint_changes import checkpoint_changes
+from penstock.jobs.driver.fixed_parallelism import FixedParallelism
 from penstock.jobs.spec import SpecFile
+from penstock.jobs.storage.checkpoint import Checkpoint
 from penstock.jobs.storage.generation import Generation, JobFolder, QueryRecord
 from penstock.sizing.errors import PenstockError
 
@@ -29,6 +32,7 @@ class UpgradeCheck(BaseModel):
         generation: number of the newest one that has begun.
         checkpoint: where its state is.
         reasons: why it is refused, or what the verdict hangs on.
+        notes: what does not stop it, and may not be what the spec says.
     """
 
     model_config = ConfigDict(frozen=True, strict=True, extra="forbid", alias_generator=to_camel, validate_by_name=True)
@@ -38,14 +42,16 @@ class UpgradeCheck(BaseModel):
     generation: int | None = None
     checkpoint: str | None = None
     reasons: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
 
 
-def checked(spec: SpecFile, now: Mapping[str, QueryRecord], bucket: str, s3: S3Client) -> UpgradeCheck:
+def checked(spec: SpecFile, now: Mapping[str, QueryRecord], partitions: int, bucket: str, s3: S3Client) -> UpgradeCheck:
     """Compares a job with its newest generation. Nothing is written.
 
     Args:
         spec: of the job.
         now: its queries, of `penstock.jobs.driver.check.stored_queries`.
+        partitions: shuffle partitions by its plan.
         bucket: of the checkpoints.
         s3: client.
 
@@ -64,7 +70,8 @@ def checked(spec: SpecFile, now: Mapping[str, QueryRecord], bucket: str, s3: S3C
     if reason is not None:
         return UpgradeCheck.model_validate({"job": job, "verdict": "begins without", "reasons": (reason,), **place})
     verdict, reasons = _compared(spec, current, now, folder)
-    return UpgradeCheck.model_validate({"job": job, "verdict": verdict, "reasons": reasons, **place})
+    notes = () if verdict == "refused" else tuple(_notes(spec, current, now, partitions, folder))
+    return UpgradeCheck.model_validate({"job": job, "verdict": verdict, "reasons": reasons, "notes": notes, **place})
 
 
 def _begins_without(spec: SpecFile, current: Generation) -> str | None:
@@ -85,9 +92,36 @@ def _compared(spec: SpecFile, current: Generation, now: Mapping[str, QueryRecord
         return "no state yet", ()
     if spec.job.spec.checkpoint.state_schema == "any":
         return "not known", ("checkpoint.stateSchema is any: Spark decides when the driver starts",)
-    differences = tuple(f"{one.code} {one.path}: {one.given}" for one in state_changes(before, now))
+    differences = tuple(f"{one.code} {one.path}: {one.given}" for one in checkpoint_changes(before, now))
     if differences:
         return "refused", differences
     if any(operator.state is None for query in before.values() for operator in query.operators):
         return "not known", (f"generation {current.number} is of a release that recorded no schemas",)
     return "goes on", ()
+
+
+def _notes(spec: SpecFile, current: Generation, now: Mapping[str, QueryRecord], partitions: int, folder: JobFolder) -> Iterator[str]:
+    """What a driver would not do as the spec says, or what people may not expect."""
+    for name in now.keys() - current.queries.keys():
+        yield f"{_of(name)} is new: it begins at the start offsets, without state"
+    for name in current.queries.keys() - now.keys():
+        yield f"{_of(name)} is gone: its checkpoint stays where it is, and is gone on with when it comes back"
+    for name in now.keys() & current.queries.keys():
+        yield from _kept(name, current.queries[name], spec, partitions, folder.checkpoint(current.checkpoint).of_query(name))
+    if current.versions.spark != (here := version("pyspark")):
+        yield f"generation {current.number} ran on Spark {current.versions.spark}, and this is {here}"
+
+
+def _kept(name: str, before: QueryRecord, spec: SpecFile, partitions: int, checkpoint: Checkpoint) -> Iterator[str]:
+    """What a query's checkpoint keeps, whatever the spec says."""
+    if before.reads is None:
+        yield f"{_of(name)}: the generation is of a release that recorded no sources, so they are not compared"
+    fixed = checkpoint.fixed_settings()
+    if before.operators and fixed.shuffle_partitions not in (None, partitions):
+        yield f"{_of(name)}: {FixedParallelism(partitions, fixed.shuffle_partitions)}"
+    if before.operators and fixed.state_backend not in (None, spec.job.spec.state.backend):
+        yield f"{_of(name)}: its state stays in {fixed.state_backend}, that of its checkpoint, instead of the spec's state.backend"
+
+
+def _of(query: str) -> str:
+    return f"query {query}" if query else "the query"

@@ -15,7 +15,7 @@ from penstock.infra.environment import Environment
 from penstock.jobs.spec import load
 from penstock.jobs.state_schema import Column, StateSchema
 from penstock.jobs.storage.checkpoint import BatchRecord
-from penstock.jobs.storage.generation import JobFolder, QueryRecord
+from penstock.jobs.storage.generation import JobFolder, QueryRecord, SourceRecord
 from penstock.jobs.watermark import Watermarks
 from penstock.scripts.cli import upgrade
 from penstock.scripts.emulation.emulated_aws import EmulatedAws
@@ -52,6 +52,7 @@ spec:
     out: {{postgres: {{connection: shop, table: sums, key: [user]}}}}
     errors: {{kafka: {{topic: errors}}}}
 """
+CLICKS = SourceRecord(name="a", kind="topics", places=("clicks",))
 STATE = StateSchema(
     keys=(Column(name="user", type="string"),),
     values=(Column(name="sum(bid)", type="bigint"), Column(name="sum(ask)", type="bigint")),
@@ -78,7 +79,7 @@ class Place:
         self.bucket = self.own.spec.buckets.checkpoints
         self.s3.create_bucket(Bucket=self.bucket)
 
-    def deployed(self, job: str, *, state: StateSchema | None = STATE, batch: int | None = 3) -> JobFolder:
+    def deployed(self, job: str, *, state: StateSchema | None = STATE, batch: int | None = 3, **query: Any) -> JobFolder:
         """The folder of a job that has run as its first generation."""
         folder = JobFolder(f"s3a://{self.bucket}/{job}", self.s3)
         checkpoint = folder.checkpoint(1)
@@ -87,14 +88,15 @@ class Place:
             marks = Watermarks(current_ms=0)
             record = BatchRecord(batch=batch, time_ms=0, rows_in={"a": 1}, total_rows_in={"a": 1}, watermarks=marks)
             commit(self.s3, checkpoint, record)
-        folder.begin(generation(queries={"": QueryRecord.of(["a"], ["Aggregate"], None if state is None else [state])}))
+        folder.begin(generation(queries={"": QueryRecord.of(["a"], ["Aggregate"], None if state is None else [state], **query)}))
         return folder
 
     def check(self, job: str, now: StateSchema = STATE, **spec: Any) -> UpgradeCheck:
         """The check of a job whose app is analyzed already."""
         file = self.folder / f"{job}.yaml"
         file.write_text(file.read_text() + "".join(f"  {name}: {json.dumps(value)}\n" for name, value in spec.items()))
-        return checked(load(file), {"": QueryRecord.of(["a"], ["Aggregate"], [now])}, self.bucket, self.s3)
+        queries = {"": QueryRecord.of(["a"], ["Aggregate"], [now], reads=[CLICKS])}
+        return checked(load(file), queries, 2, self.bucket, self.s3)
 
 
 def test_the_apps_are_compared_with_what_runs(aws: EmulatedAws, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -161,3 +163,32 @@ def test_a_checkpoint_that_is_gone_is_refused(place: Place) -> None:
     found = place.check("clicks")
     assert found.verdict == "refused"
     assert "JOB-086" in found.reasons[0]
+
+
+def test_other_sources_are_refused(place: Place) -> None:
+    place.deployed("clicks", reads=[CLICKS.model_copy(update={"places": ("views",)})])
+    (reason,) = place.check("clicks").reasons
+    assert reason == "JOB-105 the query, source a: topics clicks"
+
+
+def test_notes_say_what_the_checkpoint_keeps_and_what_is_not_compared(place: Place) -> None:
+    place.deployed("clicks")
+    settings = {
+        "spark.sql.shuffle.partitions": "4",
+        "spark.sql.streaming.stateStore.providerClass": "org.apache.spark.sql.execution.streaming.state.HDFSBackedStateStoreProvider",
+    }
+    log = f"v1\n{json.dumps({'conf': settings})}\n{{}}"
+    place.s3.put_object(Bucket=place.bucket, Key="clicks/checkpoints/1/offsets/3", Body=log.encode())
+    found = place.check("clicks")
+    assert found.verdict == "goes on"
+    sources, partitions, backend = found.notes
+    assert "recorded no sources" in sources
+    assert "stays in 4 shuffle partitions" in partitions and "instead of the 2 of the spec" in partitions
+    assert backend == "the query: its state stays in memory, that of its checkpoint, instead of the spec's state.backend"
+
+
+def test_notes_name_the_queries_that_are_new_or_gone(place: Place) -> None:
+    folder = place.deployed("clicks", reads=[CLICKS])
+    (one,) = [folder.generation(1)]
+    folder.begin(one.model_copy(update={"number": 2, "queries": {**one.queries, "pairs": one.queries[""]}}))
+    assert place.check("clicks").notes == ("query pairs is gone: its checkpoint stays where it is, and is gone on with when it comes back",)

@@ -1,4 +1,4 @@
-"""The parallelism of a checkpoint's state, by Spark's offset logs."""
+"""The settings that a checkpoint keeps to, by Spark's offset logs."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from penstock.jobs.storage.checkpoint import Checkpoint
-from penstock.jobs.storage.offset_log import shuffle_partitions
+from penstock.jobs.storage.offset_log import fixed_settings
 from tests.jobs.storage.conftest import BUCKET
 from tests.jobs.storage.faulty_s3 import FaultyS3
 
@@ -45,7 +45,14 @@ def _log(partitions: int) -> str:
 
 
 def test_the_log_has_the_shuffle_partitions_of_the_first_micro_batch() -> None:
-    assert (shuffle_partitions(LOG), shuffle_partitions(_log(32_768))) == (2, 32_768)
+    assert (fixed_settings(LOG).shuffle_partitions, fixed_settings(_log(32_768)).shuffle_partitions) == (2, 32_768)
+
+
+def test_the_log_has_the_state_store() -> None:
+    assert fixed_settings(LOG).state_backend == "rocksdb"
+    heap = LOG.replace("RocksDBStateStoreProvider", "HDFSBackedStateStoreProvider")
+    assert fixed_settings(heap).state_backend == "memory"
+    assert fixed_settings("").state_backend is None
 
 
 @pytest.mark.parametrize(
@@ -61,7 +68,7 @@ def test_the_log_has_the_shuffle_partitions_of_the_first_micro_batch() -> None:
     ],
 )
 def test_a_log_without_a_number_says_nothing(log: str) -> None:
-    assert shuffle_partitions(log) is None
+    assert fixed_settings(log).shuffle_partitions is None
 
 
 @pytest.fixture
@@ -80,20 +87,20 @@ def test_the_newest_log_of_the_querys_own_checkpoint_counts(s3: S3Client, faulty
     _put(s3, folder, {name: text.encode() for name, text in logs.items()} | {"offsets/.12.crc": b"x", "offsets/12.tmp": b"x"})
     faulty.requests.clear()
     checkpoint = Checkpoint(f"s3a://{BUCKET}/{folder}")
-    assert checkpoint.state_partitions() == 4
+    assert checkpoint.fixed_settings().shuffle_partitions == 4
     assert [method for method, _ in faulty.requests] == ["GET", "GET"]
-    assert checkpoint.of_query("other").state_partitions() == 5
+    assert checkpoint.of_query("other").fixed_settings().shuffle_partitions == 5
 
 
 @pytest.mark.emulated
 def test_a_checkpoint_that_has_not_begun_has_none_after_one_request(s3: S3Client, faulty: FaultyS3, folder: str) -> None:
     _put(s3, folder, {"metadata": json.dumps({"id": "x"}).encode()})
     faulty.requests.clear()
-    assert Checkpoint(f"s3a://{BUCKET}/{folder}").state_partitions() is None
+    assert Checkpoint(f"s3a://{BUCKET}/{folder}").fixed_settings().shuffle_partitions is None
     assert len(faulty.requests) == 1
 
 
 @pytest.mark.emulated
 def test_what_is_wrong_with_a_log_is_left_to_spark(s3: S3Client, folder: str) -> None:
     _put(s3, folder, {"offsets/0": b"v1\n\xff\xfe"})
-    assert Checkpoint(f"s3a://{BUCKET}/{folder}").state_partitions() is None
+    assert Checkpoint(f"s3a://{BUCKET}/{folder}").fixed_settings().shuffle_partitions is None
