@@ -35,11 +35,14 @@ class StateSchema(_Stored):
         keys: the columns by which it is partitioned and found.
         values: the columns that it keeps for a key, in their order.
         details: what else must not change, by its name, such as the type of a join.
+        filters: conditions that the app applies after the operator and Spark before it, so that what the state has already of rows that
+            they reject comes out; None in records of earlier releases.
     """
 
     keys: tuple[Column, ...] = ()
     values: tuple[Column, ...] = ()
     details: dict[str, str] = {}
+    filters: tuple[str, ...] | None = None
 
     def differences(self, other: StateSchema) -> list[str]:
         """What differs from another one, for people: what is here, and what is there.
@@ -52,7 +55,13 @@ class StateSchema(_Stored):
             for name in sorted({*self.details, *other.details})
             if self.details.get(name) != other.details.get(name)
         )
-        return [*_columns("key", self.keys, other.keys), *_columns("value", self.values, other.values), *details]
+        columns = [*_columns("key", self.keys, other.keys), *_columns("value", self.values, other.values)]
+        return [*columns, *details, *_moved(self.filters, other.filters)]
+
+
+def _moved(here: Sequence[str] | None, there: Sequence[str] | None) -> Iterator[str]:
+    if here is not None and there is not None and here != there:
+        yield f"filters after it, which Spark moves before it, {'; '.join(here) or 'none'} instead of {'; '.join(there) or 'none'}"
 
 
 def _columns(what: str, here: Sequence[Column], there: Sequence[Column]) -> Iterator[str]:

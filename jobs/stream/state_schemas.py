@@ -12,6 +12,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
@@ -22,6 +23,8 @@ from penstock.jobs.stream.analyzed_plan import each, keeps_state, kind_of, nodes
 
 # Key of a column's metadata: of a keyed function's output, with the state that the function declares, as name -> type.
 DECLARED_KEY = "penstock.state"
+# Ours: characters of a condition, for people.
+_LONGEST = 120
 # Spark numbers the columns of each plan anew, and adds the delay of an event time's watermark to its name.
 _NUMBER = re.compile(r"#\d+L?(-T\d+ms)?")
 # Parameters of lambda functions in Python are numbered for as long as the session lives.
@@ -48,7 +51,44 @@ def state_schemas(frame: DataFrame) -> list[StateSchema] | None:
     if len(after) != len(before):
         return None
     read = _Reader(frame, before)
-    return [read.schema(node) for node in after]
+    pushed = [_pushed_filters(old, new, optimizer.execute) for old, new in zip(before, after, strict=True)]
+    return [read.schema(node).model_copy(update={"filters": filters}) for node, filters in zip(after, pushed, strict=True)]
+
+
+def _pushed_filters(analyzed: Any, optimized: Any, optimize: Callable[[Any], Any]) -> tuple[str, ...]:
+    """Conditions that an app applies after an operator, and that the optimizer has moved before it.
+
+    Args:
+        analyzed: the operator.
+        optimized: the same one, in the optimized plan.
+        optimize: returns an analyzed plan as optimized by itself.
+    """
+    own = Counter(text for child in each(analyzed.children()) for text in _filters(optimize(child)))
+    here = Counter(text for child in each(optimized.children()) for text in _filters(child))
+    return tuple(sorted(map(_shortened, (here - own).elements())))
+
+
+def _filters(plan: Any) -> Iterator[str]:
+    """The conditions of the filters between a plan and the state or the sources that it reads, without those that Spark infers."""
+    if keeps_state(plan):
+        return
+    if kind_of(plan) == "Filter":
+        yield from (text for one in _conjuncts(plan.condition()) if not (text := _text(one)).startswith("isnotnull("))
+    for child in each(plan.children()):
+        yield from _filters(child)
+
+
+def _conjuncts(condition: Any) -> Iterator[Any]:
+    if kind_of(condition) == "And":
+        for one in each(condition.children()):
+            yield from _conjuncts(one)
+    else:
+        yield condition
+
+
+def _shortened(text: str) -> str:
+    """A text that may have the expressions in it by which columns are read from a record."""
+    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}... ({hashlib.sha256(text.encode()).hexdigest()[:8]})"
 
 
 class _Reader:

@@ -92,7 +92,11 @@ FITS: dict[str, tuple[Query, Query]] = {
     "a column after": (BASE, lambda rows: BASE(rows).withColumn("half", F.col("total") / 2)),
     "an aggregate twice": (BASE, _per(_TEN, "user", total="sum(n)", least="min(m)", again="sum(n)")),
     "a column that a join does not need": (_JOIN, lambda rows: _JOIN(rows.withColumn("more", F.lit(1)))),
-    "the bounds of a join": (_JOIN, lambda rows: _JOIN(rows).where("n2 > 1")),
+    "a filter before a join": (_JOIN, lambda rows: _JOIN(rows.where("n > 5"))),
+    "a filter of both sides after a join": (
+        _joined("user = user2", "inner", "user", "n", "n2"),
+        lambda rows: _joined("user = user2", "inner", "user", "n", "n2")(rows).where("n > n2"),
+    ),
     "a filter before deduplication": (_once, lambda rows: _once(rows.where("n > 5"))),
     "stateless steps alone": (lambda rows: rows.select("n"), lambda rows: rows.where("n > 1")),
     "a lambda function before": (_few, lambda rows: _few(rows.where(F.exists(F.array("n"), lambda x: x > 0)))),
@@ -103,6 +107,7 @@ RIGHT: dict[str, Query] = {
     "a filter before": lambda rows: BASE(rows.where("x = 0 OR n > 5")),
     "a column that is computed in another way": lambda rows: BASE(rows.withColumn("n", F.expr("IF(x = 0, n, n * 2)"))),
     "a filter before deduplication": lambda rows: _once(rows.where("x = 0 OR n > 5")),
+    "a filter before a join": lambda rows: _JOIN(rows.where("x = 0 OR n > 5")),
     "a lambda function before": lambda rows: _few(rows.where(F.expr("x = 0") | F.exists(F.array("n"), lambda x: x > 0))),
 }
 DIFFERS: dict[str, tuple[Query, Query, str]] = {
@@ -156,6 +161,17 @@ DIFFERS: dict[str, tuple[Query, Query, str]] = {
     "a column that is needed after a join": (_JOIN, _joined("user = user2", "inner", "user", "n2", "m"), "value left.m instead of none"),
     "a column that is needed no more": (_JOIN, _joined("user = user2", "inner", "user"), "value none instead of right.n2"),
     "another column of a join": (_JOIN, _joined("user = user2", "inner", "user", "m2"), "value right.m2 instead of right.n2"),
+    "a filter after a join, of one side": (
+        _JOIN,
+        lambda rows: _JOIN(rows).where("n2 > 1"),
+        "filters after it, which Spark moves before it, ",
+    ),
+    "a join's condition on one side": (_JOIN, _joined("user = user2 AND n2 > 1"), "filters after it, which Spark moves before it, "),
+    "a filter after an aggregation, of a key": (
+        BASE,
+        lambda rows: BASE(rows).where("user <> 'user 0'"),
+        "filters after it, which Spark moves before it, NOT (cast(value as string) = user 0) instead of none",
+    ),
     "a key of deduplication": (_once, lambda rows: rows.dropDuplicatesWithinWatermark(["shop"]), "key shop instead of user"),
     "a further key of deduplication": (
         _once,
