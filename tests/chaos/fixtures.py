@@ -15,6 +15,7 @@ from penstock.scripts.local import class_data
 from penstock.scripts.local.kafka_broker import KafkaBroker
 from penstock.scripts.progress import Steps
 from tests.chaos.killed_job import CHECKPOINTS, OUTPUT, Job, NewJob
+from tests.chaos.ledger import Ledger
 
 if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
@@ -50,6 +51,12 @@ def new_job(aws: EmulatedAws, kafka: KafkaBroker, s3: S3Client, tmp_path: Path) 
         return Job(f"c{os.urandom(4).hex()}", app, aws, kafka, s3, tmp_path)
 
     return make
+
+
+@pytest.fixture
+def ledger(request: pytest.FixtureRequest) -> Ledger:
+    """What the test has counted, for `./scripts/chaos`."""
+    return Ledger(request.node.user_properties)
 
 
 @pytest.fixture

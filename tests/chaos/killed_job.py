@@ -77,6 +77,7 @@ class Job:
     ends: dict[str, int] = field(default_factory=dict)
     connections: dict[str, str] = field(default_factory=dict)
     endpoint: str = ""
+    endpoint_of_python: str = ""
     master: str = "local[2]"
     spark_conf: dict[str, str] = field(default_factory=dict)
     lease_s: float = 30
@@ -128,7 +129,8 @@ class Job:
         self.starts += 1
         folder = self.folder / f"driver-{self.starts}"
         folder.mkdir()
-        environment = {**self.aws.environment(), VARIABLE: json.dumps(doom)}
+        own = {"AWS_ENDPOINT_URL": self.endpoint_of_python} if self.endpoint_of_python else {}
+        environment = {**self.aws.environment(), **own, VARIABLE: json.dumps(doom)}
         return DoomedDriver(self._configuration(folder), folder=folder, environment=environment)
 
     def output(self) -> list[dict[str, Any]]:
@@ -178,8 +180,8 @@ def event(name: str, second: int) -> bytes:
 ROWS = {f"row-{number}" for number in range(600)}
 
 
-def everywhere(new_job: NewJob, guarantee: str, **sinks: Any) -> Job:
-    """600 rows and 12 broken records in micro-batches of 50 into files, a topic of three partitions, and what else is asked for."""
+def everywhere(new_job: NewJob, guarantee: str, records_a_trigger: int = 50, **sinks: Any) -> Job:
+    """600 rows and 12 broken records in micro-batches into files, a topic of three partitions, and what else is asked for."""
     job = new_job(EVERYWHERE)
     rows = [event(f"row-{number}", number) for number in range(600)]
     for place in range(0, 612, 51):
@@ -187,7 +189,7 @@ def everywhere(new_job: NewJob, guarantee: str, **sinks: Any) -> Job:
     job.source("a", rows)
     topic = f"{job.name}-topic"
     kafka_topics.create(job.kafka.address, {topic: 3})
-    job.specify(50, topic={"kafka": {"topic": topic, "partitions": 3, "key": ["name"], "guarantee": guarantee}}, **sinks)
+    job.specify(records_a_trigger, topic={"kafka": {"topic": topic, "partitions": 3, "key": ["name"], "guarantee": guarantee}}, **sinks)
     return job
 
 

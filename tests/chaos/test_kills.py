@@ -19,6 +19,7 @@ from penstock.scripts.local.servers.redis_server import RedisServer
 from tests.chaos.bucket_reader import BucketReader
 from tests.chaos.doomed_driver import CARELESS
 from tests.chaos.killed_job import OUTPUT, ROWS, Job, NewJob, event, everywhere, faults
+from tests.chaos.ledger import Ledger
 from tests.chaos.s3_gate import S3Gate, Trap
 from tests.chaos.topic_reader import TopicReader
 
@@ -68,7 +69,7 @@ KILLS = {
 @pytest.mark.timeout(1_800)
 @pytest.mark.parametrize("where", KILLS)
 def test_a_driver_killed_at_every_point_loses_nothing_and_doubles_nothing_in_any_sink(
-    new_job: NewJob, tmp_path: Path, aws: EmulatedAws, where: str
+    new_job: NewJob, tmp_path: Path, aws: EmulatedAws, where: str, ledger: Ledger
 ) -> None:
     """One job, killed at one point after another, with readers that never look away."""
     with S3Gate(aws.endpoint) as gate, PostgresServer(tmp_path / "postgres") as postgres, RedisServer(tmp_path / "redis") as cache:
@@ -87,6 +88,8 @@ def test_a_driver_killed_at_every_point_loses_nothing_and_doubles_nothing_in_any
             gate.open(None)
             with job.driver() as driver:
                 driver.until_read(job.ends)
+        ledger.times(len(KILLS[where]))
+        ledger.compared(ROWS, topic.rows)
         assert faults(job, files, ROWS, "name") == []
         assert topic.faults == [] and topic.rows == Counter(ROWS)
         assert sorted(str(row["name"]) for row in postgres.rows("rows")) == sorted(ROWS)
@@ -105,6 +108,35 @@ def _killed(job: Job, gate: S3Gate, kill: Kill) -> None:
         pid = doomed.pid
         gate.open(Trap(kill.log, kill.call, kill.after, lambda: os.kill(pid, signal.SIGKILL)) if kill.log else None)
         assert doomed.end() == -signal.SIGKILL, kill
+
+
+@pytest.mark.timeout(5 * 3_600)
+def test_a_driver_killed_at_random_loses_nothing_and_doubles_nothing(
+    new_job: NewJob, chaos_seed: int, chaos_kills: int, ledger: Ledger
+) -> None:
+    """20 kills, with ``--full`` 200; each driver lives for a micro-batch or two, of which there are more."""
+    random_, kills = random.Random(chaos_seed), 2 * chaos_kills
+    job = everywhere(new_job, "exactly-once", records_a_trigger=max(1, len(ROWS) // (2 * kills)))
+    points = sorted({kill.point for some in KILLS.values() for kill in some if kill.point})
+    with (
+        BucketReader(job.s3, OUTPUT, job.name, "name") as files,
+        TopicReader(job.kafka.address, f"{job.name}-topic", "name") as topic,
+    ):
+        for number in range(kills):
+            point = random_.choice([*points, "before a call of S3", "after a call of S3"])
+            call = random_.randrange(8, 40) if "call of S3" in point else random_.choice([1, 2])
+            print(f"kill {number + 1} of {kills}: {point}, {call}", flush=True)
+            with job.driver(point=point, call=call) as doomed:
+                assert doomed.end() == -signal.SIGKILL
+        assert len(topic.rows) < len(ROWS), "it was killed midway"
+        with job.driver() as driver:
+            driver.until_read(job.ends)
+    ledger.times(kills)
+    ledger.compared(ROWS, topic.rows)
+    assert faults(job, files, ROWS, "name") == []
+    assert topic.faults == [] and topic.rows == Counter(ROWS)
+    assert recorded_run.count_records(job.kafka.address, f"{job.name}-errors") == 12
+    assert job.open_uploads() == 0
 
 
 @pytest.mark.parametrize("seed", [1])

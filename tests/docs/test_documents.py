@@ -164,8 +164,9 @@ def test_every_command_shown_exists_with_its_options(page: Path) -> None:
         program, arguments = words[0], words[1 : words.index("--")] if "--" in words else words[1:]
         if program.startswith("./scripts/"):
             assert os.access(ROOT / program, os.X_OK), line
-            # The script of the tests sets up before it hands its options on; what it hands them to can say them at once.
-            shown = _tiers_help() if program == "./scripts/test" else _help(str(ROOT / program))
+            # These set up before they hand their options on; what they hand them to can say them at once.
+            module = {"./scripts/test": "tiers", "./scripts/chaos": "chaos"}.get(program)
+            shown = _module_help(module) if module else _help(str(ROOT / program))
         elif not arguments or arguments[0].startswith("-"):
             shown = _penstock("--help").stdout
         else:
@@ -181,8 +182,8 @@ def _tier_list() -> str:
 
 
 @cache
-def _tiers_help() -> str:
-    return _run([sys.executable, "-m", "penstock.scripts.dev.tiers", "--help"], ROOT).stdout
+def _module_help(module: str) -> str:
+    return _run([sys.executable, "-m", f"penstock.scripts.dev.{module}", "--help"], ROOT).stdout
 
 
 @pytest.mark.parametrize("page", [README, QUICKSTART, COMMANDS, CONTRIBUTING], ids=_name)
