@@ -427,6 +427,13 @@ class StateDiffers(RunFailed):
     title = "the state does not fit the app"
 
 
+class RecordsGone(RunFailed):
+    """A topic no longer has the records that the job is to read next: they are older than its retention, or it was created anew."""
+
+    code = "JOB-106"
+    title = "unread records are gone"
+
+
 class SourcesDiffer(RunFailed):
     """The offsets in the job's checkpoint are of other sources than its query reads, or of the same in another order."""
 

@@ -23,6 +23,7 @@ _NEVER: tuple[type[PenstockError], ...] = (
     errors.NotRepeatable,
     errors.OperatorsDiffer,
     errors.QuarantineLimitReached,
+    errors.RecordsGone,
     errors.RewindImpossible,
     errors.SocketHasNoPast,
     errors.SourcesDiffer,

@@ -23,7 +23,7 @@ import json
 import signal
 import sys
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import TextIO
@@ -59,6 +59,7 @@ from penstock.jobs.spec import connection_addresses as connections
 from penstock.jobs.spec.checkpoint_settings import retention_conf
 from penstock.jobs.spec.stage_settings import stages_conf
 from penstock.jobs.storage.lease import Lease
+from penstock.sizing.errors import raise_all
 
 # A bucket that hangs as the query does must not keep the process.
 _RECORD_S = 20.0
@@ -133,7 +134,7 @@ class Driver:
 
         Raises:
             PenstockError: JOB-001 to JOB-009, JOB-020 to JOB-023, JOB-050 to JOB-063, JOB-070, JOB-080 to JOB-086,
-                JOB-092, JOB-093.
+                JOB-092, JOB-093, JOB-105, JOB-106.
                 A query that hangs ends the driver by `hung`.
         """
         forget_ready()
@@ -259,6 +260,7 @@ class Driver:
             Whether they must be planned and started again, see `Queries.run`.
         """
         plans = self._planned(context)
+        self._refuse_gone(plans)
         self._generations.begin(plans, context.session.version, context.lease.token)
         ended = self._ended = threading.Event()
         if self._stop.is_set() or context.lease.over.is_set():
@@ -277,6 +279,20 @@ class Driver:
             # A new query of a job that runs already begins where the job's consumer group is.
             return planned(context, self._offsets.find())
         return plans
+
+    def _refuse_gone(self, plans: Sequence[QueryPlan]) -> None:
+        """Rejects a checkpoint whose next records Kafka has deleted: Spark would say that some may have been lost, without saying which."""
+        next_: dict[str, dict[int, int]] = {}
+        for plan in plans:
+            for topic, positions in plan.batches.last.positions.items():
+                if topic in plan.topics:
+                    known = next_.setdefault(topic, {})
+                    # The one that has read least: what it has still to read must be there.
+                    known.update({number: min(one.next, known.get(number, one.next)) for number, one in positions.items()})
+        # A bounded run reads up to its ends, and has none but those records to read.
+        if next_ and self._bounded is None:
+            with contextlib.closing(self._brokers()) as brokers:
+                raise_all(brokers.gone(next_))
 
     def _end_after(self, cause: threading.Event) -> None:
         cause.wait()

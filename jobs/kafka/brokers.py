@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import re
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import datetime
 from functools import cached_property
 from typing import TypeVar
@@ -13,7 +13,7 @@ from typing import TypeVar
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
 from penstock.jobs.configuration.kafka_access import KafkaAccess
-from penstock.jobs.errors import BrokersUnreachable, OffsetGone, TopicNotFound
+from penstock.jobs.errors import BrokersUnreachable, OffsetGone, RecordsGone, TopicNotFound
 from penstock.jobs.kafka.security import client_settings
 from penstock.jobs.spec import KafkaSource
 from penstock.jobs.spec.sources import STARTING_OFFSETS
@@ -119,6 +119,23 @@ class Brokers:
     def _ends(self, source: KafkaSource, topic: str, partitions: int) -> dict[int, int]:
         try:
             return self._latest(source, topic, {number: self._edges(self._consumer, topic, number) for number in range(partitions)})
+        except KafkaException as error:
+            raise self._unreachable(error) from None
+
+    def gone(self, positions: Mapping[str, Mapping[int, int]]) -> Iterator[RecordsGone]:
+        """The partitions that no longer, or not yet, have the records that are to be read next.
+
+        Args:
+            positions: topic -> partition -> the next offset to read.
+
+        Raises:
+            BrokersUnreachable: JOB-001.
+        """
+        try:
+            for topic, offsets in positions.items():
+                for number, offset in offsets.items():
+                    if _outside(offset, edges := self._edges(self._consumer, topic, number)):
+                        yield _unread(topic, number, offset, edges)
         except KafkaException as error:
             raise self._unreachable(error) from None
 
@@ -267,6 +284,21 @@ def _gone(topic: str, partition: int, offset: int, edges: tuple[int, int]) -> Of
     need = f"an offset from {edges[0]} to {edges[1]}, the range available on the brokers"
     fix = "reset the group's offset, or set startingOffsets to earliest, latest or a time"
     return OffsetGone(path=f"topic {topic}, partition {partition}", given=str(offset), need=need, fix=fix)
+
+
+def _unread(topic: str, partition: int, offset: int, edges: tuple[int, int]) -> RecordsGone:
+    earliest, latest = edges
+    deleted = f"the records {offset:,} to {earliest - 1:,} are gone; the first one is {earliest:,}"
+    created_anew = f"the topic ends at {latest:,}: it is not the one that was read up to {offset:,}"
+    return RecordsGone(
+        path=f"topic {topic}, partition {partition}",
+        given=deleted if offset < earliest else created_anew,
+        need=f"the records from {offset:,} on, where the checkpoint's last micro-batch ended",
+        fix=(
+            "raise the topic's retention; to go on without them, start with an empty checkpoint: upgradeMode: stateless and another"
+            " restartNonce, or penstock rewind to a time that the topic has"
+        ),
+    )
 
 
 def _answer(ask: Callable[[], Answer]) -> Answer:

@@ -95,6 +95,7 @@ FAULTS = {
     "s3-hangs": _fault(
         "writes to S3 that hang and arrive late", f"{_OUTAGES}::test_writes_that_hang_and_reach_s3_once_they_were_written_again"
     ),
+    "aged-out": _fault("records deleted before they are read", f"{_SPARK}/test_records_gone.py"),
     "damaged-checkpoint": _fault(
         "checkpoint truncated, holed or gone",
         f"{_SPARK}/test_restarts.py::test_a_damaged_checkpoint_is_reported_with_its_damage",
