@@ -71,6 +71,7 @@ VERBS = {
     "logs": Verb("penstock.scripts.cli.logs", "show the log of a job's driver or of its executors", "deploy"),
     "stop": Verb("penstock.scripts.cli.stop", "stop a job at the end of its micro-batch, and keep its state", "deploy"),
     "resume": Verb("penstock.scripts.cli.resume", "run a job that is stopped or has failed", "deploy"),
+    "move": Verb("penstock.scripts.cli.move", "move a job's driver to another node at the end of its micro-batch", "deploy"),
     "rewind": Verb("penstock.scripts.cli.rewind", "have a job read its topics again from a time, after showing what that means", "deploy"),
     "upgrade": Verb("penstock.scripts.cli.upgrade", "check whether changed jobs can go on with their state", "deploy"),
     "destroy": Verb("penstock.scripts.cli.destroy", "stop an environment's jobs and tear down its stacks in order", "deploy"),

@@ -122,12 +122,29 @@ class DeployedJob:
             JobNotDeployed: DEP-017, there is no cluster.
             ApiServerNotReached: DEP-007.
         """
-        # The client of Kubernetes takes long to import.
-        from penstock.scripts.provisioning.kubernetes_access import connected, eks_token
-
-        address = eks_cluster.reached(self._aws)
-        if isinstance(address, str):
-            fix = f"deploy it: penstock deploy {self.environment.name}"
-            raise JobNotDeployed(path=f"job {self.name}", given=address, need="a cluster that it runs in", fix=fix)
-        with connected(address, lambda: eks_token(self._aws, address.name)) as api:
+        with cluster_of(self._aws, self.environment, f"job {self.name}") as api:
             yield api
+
+
+@contextmanager
+def cluster_of(aws: AwsAccess, environment: Environment, what: str) -> Iterator[ApiClient]:
+    """A client of the API of an environment's cluster.
+
+    Args:
+        aws: of the environment.
+        environment: with the cluster.
+        what: is looked for in it, for errors.
+
+    Raises:
+        JobNotDeployed: DEP-017, there is no cluster.
+        ApiServerNotReached: DEP-007.
+    """
+    # The client of Kubernetes takes long to import.
+    from penstock.scripts.provisioning.kubernetes_access import connected, eks_token
+
+    address = eks_cluster.reached(aws)
+    if isinstance(address, str):
+        fix = f"deploy it: penstock deploy {environment.name}"
+        raise JobNotDeployed(path=what, given=address, need="a cluster that it runs in", fix=fix)
+    with connected(address, lambda: eks_token(aws, address.name)) as api:
+        yield api

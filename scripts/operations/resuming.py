@@ -57,14 +57,27 @@ def resume(api: client.ApiClient, job: str, runs: DriverRunsFile) -> bool:
         return False
     # Before the driver starts: it reads it.
     runs.change(DriverRuns.resumed)
-    place = {"namespace": driver.metadata.namespace, "_request_timeout": REQUEST_LIMIT_S}
     with asked(f"the job {job}"):
         for pod in crashed:
             # Its container would start again within five minutes; another pod does at once.
-            core.delete_namespaced_pod(pod, **place)
-        if driver.spec.replicas == 0:
-            client.AppsV1Api(api).patch_namespaced_stateful_set_scale(driver.metadata.name, body={"spec": {"replicas": 1}}, **place)
+            core.delete_namespaced_pod(pod, driver.metadata.namespace, _request_timeout=REQUEST_LIMIT_S)
+    start(api, driver)
     return True
+
+
+def start(api: client.ApiClient, driver: Any) -> None:
+    """Start a driver, by its StatefulSet; one that runs or starts is left alone.
+
+    Raises:
+        KubernetesRefused: DEP-010.
+        ApiServerNotReached: DEP-007.
+    """
+    if driver.spec.replicas == 0:
+        name, namespace = driver.metadata.name, driver.metadata.namespace
+        with asked(f"the driver {namespace}/{name}"):
+            client.AppsV1Api(api).patch_namespaced_stateful_set_scale(
+                name, namespace, {"spec": {"replicas": 1}}, _request_timeout=REQUEST_LIMIT_S
+            )
 
 
 def wait_until_ready(api: client.ApiClient, job: str, why_not: Callable[[], str], limit_s: float = READY_LIMIT_S) -> None:

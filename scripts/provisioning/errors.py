@@ -124,6 +124,20 @@ class DriverNotReady(RunFailed):
     title = "driver not ready"
 
 
+class DriverOnNoNode(RunFailed):
+    """No driver is on a node that it could leave: its job is stopped, or its pod waits for a node."""
+
+    code = "DEP-043"
+    title = "no driver to move"
+
+
+class NoOtherNode(RunFailed):
+    """A driver that was to move is not placed on another node in time. The node that it has left takes it again."""
+
+    code = "DEP-044"
+    title = "no other node for the driver"
+
+
 class LogNotRead(RunFailed):
     """A pod has no log that could be read: it has not started, has no earlier container, or its node does not answer."""
 

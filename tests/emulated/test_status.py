@@ -22,7 +22,7 @@ from penstock.jobs.storage.generation import JobFolder
 from penstock.jobs.storage.lease import Lease, LeaseFile
 from penstock.jobs.storage.lease_holder import LeaseHolder
 from penstock.jobs.watermark import Watermarks
-from penstock.scripts.cli import resume, status, stop
+from penstock.scripts.cli import move, resume, status, stop
 from penstock.scripts.emulation.emulated_aws import EmulatedAws
 from penstock.scripts.errors import WrongUsage
 from penstock.scripts.provisioning.aws_access import AwsAccess
@@ -204,8 +204,8 @@ def test_the_table_has_the_runs_of_the_jobs_that_are_named(place: Place, capsys:
     assert "runs of the drivers of clicks" in out and "JOB-001: Kafka brokers unreachable" in out
 
 
-@pytest.mark.parametrize("verb", [stop, resume])
-def test_without_a_cluster_nothing_can_be_stopped_or_resumed(place: Place, verb: Any) -> None:
+@pytest.mark.parametrize("verb", [stop, resume, move])
+def test_without_a_cluster_nothing_can_be_stopped_resumed_or_moved(place: Place, verb: Any) -> None:
     file = place.folder / "environment.yaml"
     file.write_text(place.own.text())
     parser = argparse.ArgumentParser()

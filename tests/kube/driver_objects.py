@@ -16,7 +16,7 @@ class Job:
         self.name = f"j{uuid.uuid4().hex[:6]}"
         self._objects = objects
         namespace = self._namespace = f"job-{self.name}"
-        labels = {"app.kubernetes.io/part-of": "penstock", "penstock.dev/job": self.name}
+        labels = {"app.kubernetes.io/part-of": "penstock", "penstock.dev/job": self.name, "spark-role": "driver"}
         meta = {"name": f"{self.name}-driver", "namespace": namespace, "labels": labels}
         template = {"metadata": {"labels": labels}, "spec": POD}
         spec = {"replicas": 1, "serviceName": meta["name"], "selector": {"matchLabels": labels}, "template": template}

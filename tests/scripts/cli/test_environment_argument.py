@@ -14,6 +14,7 @@ from penstock.scripts.cli import (
     inspect,
     lint,
     logs,
+    move,
     place,
     report,
     resume,
@@ -46,8 +47,9 @@ WORDS = {
     upgrade: ["check"],
     inspect: JOB,
     logs: JOB,
+    move: JOB,
 }
-ON_AWS = (bootstrap, deploy, destroy, doctor, inspect, logs, resume, rewind, scan, status, stop, synth, topics, upgrade)
+ON_AWS = (bootstrap, deploy, destroy, doctor, inspect, logs, move, resume, rewind, scan, status, stop, synth, topics, upgrade)
 
 
 @pytest.fixture(autouse=True)
