@@ -12,14 +12,15 @@ from datetime import UTC, datetime
 from typing import Any
 
 import pytest
-from kubernetes import client
+from kubernetes import client, config
 from rich.console import Console
 
 from penstock.scripts.errors import WrongUsage
+from penstock.scripts.kube.api_server import ApiServer
 from penstock.scripts.operations.moving import Moving, drivers_on, move_all, node_in_use, node_left
 from penstock.scripts.operations.node_table import node_lines
 from penstock.scripts.progress import Steps
-from penstock.scripts.provisioning.errors import DriverNotReady, DriverOnNoNode, JobNotDeployed, NoOtherNode, StillThere
+from penstock.scripts.provisioning.errors import DriverNotReady, DriverOnNoNode, JobNotDeployed, KubernetesRefused, NoOtherNode, StillThere
 from penstock.scripts.render.screen import Screen
 from tests.kube.driver_objects import Job
 from tests.kube.objects import Object, Objects
@@ -228,6 +229,27 @@ def test_a_node_is_shown_with_its_pods_and_what_becomes_of_them(nodes: Nodes) ->
     assert ["node", old, "m6a.large"] in rows and ["pool", "drivers"] in rows
     assert f"job-{job.name}/{job.name}-driver-0  is stopped at the end of its micro-batch" in text
     assert f"job-{other.name}/{other.name}-driver-0  stays" in text
+
+
+def test_who_may_not_cordon_a_node_stops_nothing(nodes: Nodes, kube: ApiServer) -> None:
+    old, user = nodes.node(), f"u{uuid.uuid4().hex[:6]}"
+    job = nodes.job(old)
+    rights = [
+        {"apiGroups": [""], "resources": ["nodes", "pods"], "verbs": ["get", "list"]},
+        {"apiGroups": ["apps"], "resources": ["statefulsets", "statefulsets/scale"], "verbs": ["get", "list", "patch"]},
+    ]
+    rbac = "rbac.authorization.k8s.io"
+    role = {"apiVersion": f"{rbac}/v1", "kind": "ClusterRole", "metadata": {"name": user}}
+    nodes.objects.apply({**role, "rules": rights})
+    reference = {"apiGroup": rbac, "kind": "ClusterRole", "name": user}
+    subjects = [{"kind": "User", "name": user, "apiGroup": rbac}]
+    nodes.objects.apply({**role, "kind": "ClusterRoleBinding", "roleRef": reference, "subjects": subjects})
+    with config.new_client_from_config(config_file=str(kube.kubeconfig)) as limited:
+        limited.set_default_header("Impersonate-User", user)
+        assert node_left(limited, job.name) == old
+        with pytest.raises(KubernetesRefused):
+            replace(nodes.moving(job), api=limited).carry_out(old)
+    assert (job.replicas(), nodes.state(old)) == (1, (False, set()))
 
 
 def _node(name: str) -> Object:
