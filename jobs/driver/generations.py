@@ -22,7 +22,7 @@ from penstock.jobs.storage.checkpoint import OUTLIVED_BATCHES, Checkpoint
 from penstock.jobs.storage.generation import Continuation, Fingerprint, Generation, JobFolder, Parent, QueryRecord, Versions
 from penstock.jobs.storage.lease import Lease, LeaseFile, StoredLease
 from penstock.jobs.storage.lease_holder import LeaseHolder
-from penstock.jobs.storage.rewind_request import RewindRequestFile
+from penstock.jobs.storage.rewind_request import RewindRequestFile, StartPoint
 from penstock.sizing.errors import raise_all
 
 _DISTRIBUTION = "penstock-kit"
@@ -89,14 +89,14 @@ class Generations:
         request = RewindRequestFile(self._folder.uri).read()
         decided = self._decided = self._folder.continuation(self.fingerprint, spec.upgrade_mode, spec.rewind_to, request)
         if decided.rewinds_to is not None:
-            rewind.refuse_what_has_no_past(spec)
+            rewind.refuse_what_has_no_past(spec, decided.rewinds_to)
         checkpoint = self._folder.checkpoint(decided.checkpoint, lease.token, self._retained)
         self._emit("generation", {"number": decided.number, "checkpoint": checkpoint.uri, **self._described(decided)})
         return checkpoint
 
     @property
-    def rewinds_to(self) -> int | None:
-        """The time from which a generation that begins reads its topics, in epoch milliseconds; None for none that begins so."""
+    def rewinds_to(self) -> StartPoint | None:
+        """Where a generation that begins with a rewind starts to read its topics; None for any other."""
         return self._decided.rewinds_to if self._decided is not None and self._decided.begins else None
 
     @property

@@ -1,4 +1,4 @@
-"""Where a job reads its topics from that is rewound to a time."""
+"""Where a job reads its topics from that is rewound: to a time, or to another point from which it begins anew."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from penstock.jobs.errors import RewindImpossible
 from penstock.jobs.kafka.brokers import Brokers
 from penstock.jobs.spec import JobSpec, KafkaSource
 from penstock.jobs.spec.contradictions import need_of_a_rewind
+from penstock.jobs.storage.rewind_request import StartPoint
 from penstock.sizing.errors import raise_all
 
 if TYPE_CHECKING:
@@ -21,10 +22,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Rewind:
-    """A rewind to a time.
+    """A rewind.
 
     Args:
-        starts: source -> topic -> partition -> offset of the first record that is not older; after the last one where none is.
+        starts: source -> topic -> partition -> offset of the first record to read; after the last one where none is.
         ends: likewise, of the next record to be written.
     """
 
@@ -37,34 +38,38 @@ class Rewind:
         return sum(self.ends[name][topic][number] - start for name, topic, number, start in _each(self.starts))
 
 
-def refuse_what_has_no_past(spec: JobSpec) -> None:
-    """Raises what prevents a job from being rewound to any time.
+def refuse_what_has_no_past(spec: JobSpec, start: StartPoint) -> None:
+    """Raises what prevents a job from being rewound.
+
+    Args:
+        spec: the job's.
+        start: where it is to begin. What the spec says is possible with all sources.
 
     Raises:
         RewindImpossible: JOB-093.
     """
     need = need_of_a_rewind(spec)
-    if need is not None:
+    if need is not None and start != "spec":
         fix = "upgradeMode: stateless with another restartNonce reads everything again"
         raise RewindImpossible(path="spec.sources", need=need, fix=fix)
 
 
-def refuse_the_future(time_ms: int) -> None:
-    """Raises if a time is yet to come.
+def refuse_the_future(start: StartPoint) -> None:
+    """Raises if a start is a time that is yet to come.
 
     Raises:
         RewindImpossible: JOB-093.
     """
     now_ms = round(time.time() * 1000)
-    if time_ms > now_ms:
-        raise RewindImpossible(path="the rewind", given=instant(time_ms), need=f"a time before {instant(now_ms)}", fix="correct it")
+    if isinstance(start, int) and start > now_ms:
+        raise RewindImpossible(path="the rewind", given=instant(start), need=f"a time before {instant(now_ms)}", fix="correct it")
 
 
-def to(time_ms: int, sources: Mapping[str, KafkaSource], brokers: Brokers) -> Rewind:
-    """A rewind to a time.
+def to(start: StartPoint, sources: Mapping[str, KafkaSource], brokers: Brokers) -> Rewind:
+    """A rewind.
 
     Args:
-        time_ms: in epoch milliseconds, compared with the records' timestamps.
+        start: where the topics are read from; a time in epoch milliseconds is compared with the records' timestamps.
         sources: name -> source.
         brokers: that have the topics.
 
@@ -72,12 +77,13 @@ def to(time_ms: int, sources: Mapping[str, KafkaSource], brokers: Brokers) -> Re
         RewindImpossible: JOB-093, the time is in the future, or records since then are gone.
         PenstockError: JOB-001, JOB-002.
     """
-    refuse_the_future(time_ms)
-    since = {name: source.model_copy(update={"starting_offsets": instant(time_ms)}) for name, source in sources.items()}
+    refuse_the_future(start)
+    since = sources if start == "spec" else {name: _from(source, start) for name, source in sources.items()}
     starts, ends = brokers.starts(since), brokers.ends(sources)
-    for topics in starts.values():
-        for topic, offsets in topics.items():
-            raise_all(_lost(time_ms, topic, brokers.first_times(topic, offsets)))
+    if isinstance(start, int):
+        for topics in starts.values():
+            for topic, offsets in topics.items():
+                raise_all(_lost(start, topic, brokers.first_times(topic, offsets)))
     return Rewind(starts, ends)
 
 
@@ -96,9 +102,18 @@ def with_recorded(starts: Mapping[str, Offsets], recorded: Mapping[str, Offsets]
     return merged
 
 
+def written(start: StartPoint) -> str:
+    """A start as the command line takes it."""
+    return instant(start) if isinstance(start, int) else start
+
+
 def instant(time_ms: int) -> str:
     """A time as ISO 8601 in UTC."""
     return datetime.fromtimestamp(time_ms / 1000, UTC).isoformat(timespec="milliseconds")
+
+
+def _from(source: KafkaSource, start: StartPoint) -> KafkaSource:
+    return source.model_copy(update={"starting_offsets": written(start)})
 
 
 def _each(starts: Mapping[str, Offsets]) -> Iterator[tuple[str, str, int, int]]:

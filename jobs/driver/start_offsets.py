@@ -65,7 +65,7 @@ class StartOffsets:
         found = rewind.to(rewinds_to, sources, brokers)
         if self._said is None:
             self._said = found
-            self._emit("rewinding", {"to": rewind.instant(rewinds_to), "records": found.records})
+            self._emit("rewinding", {"to": rewind.written(rewinds_to), "records": found.records})
         return found.starts
 
     def _within_the_ends(self, starts: Mapping[str, Offsets], latest: Mapping[str, Offsets]) -> Mapping[str, Offsets]:

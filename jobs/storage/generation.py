@@ -23,7 +23,7 @@ from penstock.jobs.spec.sources import FromFiles, FromKafka, FromSocket, Source
 from penstock.jobs.state_schema import StateSchema
 from penstock.jobs.storage.checkpoint import RETAINED_BATCHES, Checkpoint
 from penstock.jobs.storage.objects import Objects
-from penstock.jobs.storage.rewind_request import RewindRequest
+from penstock.jobs.storage.rewind_request import RewindRequest, StartPoint
 
 _FOLDER, _CHECKPOINTS = "generations/", "checkpoints/"
 
@@ -80,11 +80,11 @@ class Rewound(_Record):
     """The rewind with which a checkpoint has begun.
 
     Args:
-        to: the time from which its topics are read, in epoch milliseconds.
+        to: where it begins to read its topics; a time in epoch milliseconds.
         left: number of the generation before the rewind, to which an undo goes back; None for none.
     """
 
-    to: int = Field(ge=0)
+    to: StartPoint
     left: int | None = Field(default=None, ge=1)
 
 
@@ -205,7 +205,7 @@ class Continuation:
         checkpoint: number of its checkpoint.
         before: the newest generation that has begun; None if none has.
         begins: whether the generation is to be recorded before its queries start.
-        rewinds_to: the time from which it reads its topics, in epoch milliseconds; None: as the sources say, or as the checkpoint does.
+        rewinds_to: where it begins to read its topics; None: as the sources say, or as the checkpoint does.
         rewind: with which the checkpoint has begun, or begins.
         starts: source -> topic -> partition -> start offset as recorded of the checkpoint, for queries without a micro-batch.
     """
@@ -214,7 +214,7 @@ class Continuation:
     checkpoint: int
     before: Generation | None
     begins: bool
-    rewinds_to: int | None = None
+    rewinds_to: StartPoint | None = None
     rewind: Rewound | None = None
     starts: Mapping[str, Mapping[str, Mapping[int, int]]] = field(default_factory=dict)
 
@@ -370,7 +370,7 @@ class JobFolder(Objects):
             )
 
 
-def _rewound(current: Generation, to: int) -> Continuation:
+def _rewound(current: Generation, to: StartPoint) -> Continuation:
     rewind = Rewound(to=to, left=current.number)
     return Continuation(current.number + 1, _next_checkpoint(current), current, begins=True, rewinds_to=to, rewind=rewind)
 

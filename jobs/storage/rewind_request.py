@@ -1,4 +1,4 @@
-"""What an operator has asked of a job that is deployed: that it is rewound to a time, or that such a rewind is undone.
+"""What an operator has asked of a job that is deployed: that it begins anew from some point on, or that this is undone.
 
 It is in the job's folder, and the driver reads it when it starts. It is for the generation after one that it names, and so it is obeyed
 once: the next generation that begins, whatever it does, is the end of it.
@@ -7,6 +7,7 @@ once: the next generation that begins, whatever it does, is the end of it.
 from __future__ import annotations
 
 from datetime import datetime
+from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 from pydantic.alias_generators import to_camel
@@ -16,13 +17,18 @@ from penstock.jobs.storage.objects import Objects
 
 _NAME = "rewind.json"
 
+# Where a job begins to read its topics: at their first records, at their ends, as the spec's ``startingOffsets`` say, or at a time in epoch
+# milliseconds.
+NamedStart = Literal["earliest", "latest", "spec"]
+StartPoint = Annotated[int, Field(ge=0)] | NamedStart
+
 
 class RewindRequest(BaseModel):
     """A rewind, or its undo: exactly one of ``to`` and ``back_to``.
 
     Args:
         after: number of the job's newest generation when it was asked for; it is obeyed as long as that is the newest one.
-        to: the time, in epoch milliseconds.
+        to: where the job begins to read, with an empty checkpoint.
         back_to: number of the generation whose checkpoint the job goes back to.
         spec_rewind_to: the spec's ``rewindTo`` at that time: another one is newer than this request.
         asked: when, by the clock of who asked; for people only.
@@ -33,7 +39,7 @@ class RewindRequest(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", alias_generator=to_camel, validate_by_name=True)
 
     after: int = Field(ge=1)
-    to: int | None = Field(default=None, ge=0)
+    to: StartPoint | None = None
     back_to: int | None = Field(default=None, ge=1)
     spec_rewind_to: int | None = Field(default=None, ge=0)
     asked: datetime

@@ -9,7 +9,7 @@ import time
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, get_args
+from typing import TYPE_CHECKING, cast, get_args
 
 from pydantic import TypeAdapter, ValidationError
 
@@ -21,6 +21,7 @@ from penstock.scripts.planning.app_path import add_app_path_argument
 from penstock.scripts.progress import Steps
 from penstock.scripts.provisioning.confirmation import confirm
 from penstock.scripts.provisioning.introduction import end_in_order
+from penstock.scripts.render.node_shares import counted
 from penstock.scripts.render.screen import Screen, screen_of
 from penstock.scripts.render.table import facts
 from penstock.scripts.topics.address import access
@@ -29,26 +30,52 @@ from penstock.sizing.units import duration_ms
 
 if TYPE_CHECKING:
     from penstock.jobs.storage.generation import Generation
-    from penstock.jobs.storage.rewind_request import RewindRequest
+    from penstock.jobs.storage.rewind_request import RewindRequest, StartPoint
     from penstock.scripts.operations.rewind_preview import Counted
 
-_NEEDED = "a time with its offset from UTC as 2026-11-21T12:00:00+05:30, or epoch milliseconds"
+_NEEDED = "a time with its offset from UTC as 2026-11-21T12:00:00+05:30, epoch milliseconds, earliest, latest, or spec"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The arguments of the verb."""
+    add_shared_arguments(parser)
+    where = parser.add_mutually_exclusive_group(required=True)
+    add_by_argument(where)
+    where.add_argument("--to", type=start_point, metavar="START", help=f"read the records from there on again: {_NEEDED} (startingOffsets)")
+    where.add_argument("--undo", action="store_true", help="go back to the checkpoint before the last rewind, with its state")
+
+
+def add_shared_arguments(parser: argparse.ArgumentParser) -> None:
+    """Those that do not say where a job begins to read."""
     add_environment_argument(parser)
     add_job_argument(parser)
-    where = parser.add_mutually_exclusive_group(required=True)
-    where.add_argument("--by", type=_duration_ms, metavar="DURATION", help="read the records of this long again, such as 1h")
-    where.add_argument("--to", type=_time_ms, metavar="TIME", help=f"read the records since then again; {_NEEDED}")
-    where.add_argument("--undo", action="store_true", help="go back to the checkpoint before the last rewind, with its state")
     parser.add_argument("--plan-only", action="store_true", help="show what is read and written again, and exit")
     parser.add_argument("--yes", action="store_true", help="skip the confirmation prompt")
     parser.add_argument("--brokers", metavar="HOST:PORT", help="bootstrap servers, comma-separated (default: the environment's)")
     parser.add_argument("--security", choices=get_args(Security), help="security protocol of the listener (default: the environment's)")
     parser.add_argument("--ca-file", type=Path, metavar="FILE", help="PEM file with the brokers' CA certificates")
     add_app_path_argument(parser)
+
+
+def add_by_argument(where: argparse._MutuallyExclusiveGroup) -> None:
+    """``--by DURATION``."""
+    where.add_argument("--by", type=_duration_ms, metavar="DURATION", help="read the records of this long again, such as 1h")
+
+
+def start_point(text: str) -> StartPoint:
+    """Where a job begins to read, as given on the command line.
+
+    Raises:
+        ArgumentTypeError: it is none.
+    """
+    from penstock.jobs.storage.rewind_request import NamedStart
+
+    if text in get_args(NamedStart):
+        return cast("NamedStart", text)
+    try:
+        return TypeAdapter(TimeMs).validate_python(text)
+    except ValidationError:
+        raise argparse.ArgumentTypeError(f"{_NEEDED}, not {text}") from None
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -60,30 +87,48 @@ def run(arguments: argparse.Namespace) -> int:
     Raises:
         PenstockError: what is wrong with the time, the job, the records in its folder or the cluster.
     """
-    from penstock.jobs.driver import rewind
-
     end_in_order()
     job = DeployedJob(chosen(arguments), arguments.job)
-    newest, screen = job.records.newest(job.name), screen_of(sys.stdout, os.environ)
     if arguments.undo:
-        return _undo(job, newest, arguments, screen)
-    to_ms = arguments.to if arguments.by is None else round(time.time() * 1000) - arguments.by
-    rewind.refuse_what_has_no_past(job.spec.job.spec)
-    rewind.refuse_the_future(to_ms)
-    begun = None if arguments.plan_only else job.records.begun(newest, to_ms)
+        return _undo(job, arguments)
+    return begin_anew(job, arguments, f"Rewind {job.name} of {job.environment.name}?")
+
+
+def begin_anew(job: DeployedJob, arguments: argparse.Namespace, question: str) -> int:
+    """Shows what it means that a job begins to read somewhere with an empty checkpoint, asks, and does it.
+
+    Args:
+        job: which.
+        arguments: with `by` in milliseconds or `to`, a start.
+        question: that is asked.
+
+    Returns:
+        0.
+
+    Raises:
+        PenstockError: what is wrong with the start, the job, the records in its folder or the cluster.
+    """
+    from penstock.jobs.driver import rewind
+
+    newest, screen = job.records.newest(job.name), screen_of(sys.stdout, os.environ)
+    start = arguments.to if arguments.by is None else round(time.time() * 1000) - arguments.by
+    rewind.refuse_what_has_no_past(job.spec.job.spec, start)
+    rewind.refuse_the_future(start)
+    begun = None if arguments.plan_only else job.records.begun(newest, start)
     if begun is not None:
         # An interrupted command's: another rewind would do the same again.
         _go_on(job, begun)
         return 0
-    _print(_shown(job, newest, to_ms, arguments, screen))
-    if _agreed(arguments, f"Rewind {job.name} of {job.environment.name}?"):
-        _rewind(job, _request(job, newest, to_ms=to_ms))
+    _print(_shown(job, newest, start, arguments, screen))
+    if _agreed(arguments, question):
+        _rewind(job, _request(job, newest, to=start))
     return 0
 
 
-def _undo(job: DeployedJob, newest: Generation, arguments: argparse.Namespace, screen: Screen) -> int:
+def _undo(job: DeployedJob, arguments: argparse.Namespace) -> int:
     from penstock.scripts.operations.undo_preview import undo_lines
 
+    newest, screen = job.records.newest(job.name), screen_of(sys.stdout, os.environ)
     pending = job.records.pending(newest)
     if pending is not None and pending.to is not None:
         _print(iter([f"the rewind of {job.name} that was requested at {pending.asked:%Y-%m-%d %H:%M:%S} UTC has not begun"]))
@@ -125,16 +170,15 @@ def _rewind(job: DeployedJob, request: RewindRequest) -> None:
         Rewinding(api, job.name, job.records, steps).carry_out(request)
 
 
-def _request(job: DeployedJob, newest: Generation, *, to_ms: int | None = None, back_to: int | None = None) -> RewindRequest:
+def _request(job: DeployedJob, newest: Generation, *, to: StartPoint | None = None, back_to: int | None = None) -> RewindRequest:
     from penstock.jobs.storage.rewind_request import RewindRequest
 
     spec = job.spec.job.spec
     asked = datetime.now(UTC)
-    return RewindRequest(after=newest.number, to=to_ms, back_to=back_to, spec_rewind_to=spec.rewind_to, asked=asked, by=job.caller)
+    return RewindRequest(after=newest.number, to=to, back_to=back_to, spec_rewind_to=spec.rewind_to, asked=asked, by=job.caller)
 
 
-def _shown(job: DeployedJob, newest: Generation, to_ms: int, arguments: argparse.Namespace, screen: Screen) -> Iterator[str]:
-    from penstock.jobs.driver.rewind import instant
+def _shown(job: DeployedJob, newest: Generation, start: StartPoint, arguments: argparse.Namespace, screen: Screen) -> Iterator[str]:
     from penstock.scripts.operations import rewind_preview as preview
 
     ca_file = None if arguments.ca_file is None else str(arguments.ca_file)
@@ -142,28 +186,31 @@ def _shown(job: DeployedJob, newest: Generation, to_ms: int, arguments: argparse
     def reached() -> KafkaAccess:
         return access(job.environment, arguments.brokers, arguments.security, ca_file)
 
-    read = preview.counted(job.spec, to_ms, reached)
-    yield f"{job.name} reads its topics again from {instant(to_ms)} on, as generation {newest.number + 1} with an empty checkpoint"
+    read = preview.counted(job.spec, start, reached)
+    yield f"{job.name} reads its sources {preview.begins(start)}, as generation {newest.number + 1} with an empty checkpoint"
     yield ""
     yield from preview.topics_table(read, screen)
     yield ""
-    yield from facts(_facts(job, newest, read, to_ms), screen)
+    yield from facts(_facts(job, newest, read, start), screen)
     yield ""
     yield from preview.sinks_table(job.spec.job.spec, screen)
 
 
-def _facts(job: DeployedJob, newest: Generation, read: Counted, to_ms: int) -> Iterator[tuple[str, str]]:
+def _facts(job: DeployedJob, newest: Generation, read: Counted, start: StartPoint) -> Iterator[tuple[str, str]]:
     from penstock.scripts.operations import rewind_preview as preview
 
     if read.why_not is None:
         yield "takes", preview.takes(read.records, _capacity(job))
+        skipped = preview.skipped(read, job.records, newest)
+        if skipped:
+            yield "skipped", f"{counted(skipped, 'record')} that the job has not read yet"
     if any(query.operators for query in newest.queries.values()):
         yield "state", "windows, joins and keyed state begin empty: those that were open then have the rows since then alone"
     yield "checkpoint", f"{newest.checkpoint} stays where it is"
-    if newest.rewind is not None and newest.rewind.to == to_ms:
-        yield "again", f"checkpoint {newest.checkpoint} has begun with a rewind to this time already"
+    if newest.rewind is not None and newest.rewind.to == start:
+        yield "again", f"checkpoint {newest.checkpoint} has begun with a rewind to there already"
     pending = job.records.pending(newest)
-    if pending is not None and pending.to != to_ms:
+    if pending is not None and pending.to != start:
         yield "instead of", f"the rewind that {pending.by or 'somebody'} has requested at {pending.asked:%Y-%m-%d %H:%M:%S} UTC"
 
 
@@ -189,10 +236,3 @@ def _duration_ms(text: str) -> int:
         return duration_ms(text)
     except ValueError as error:
         raise argparse.ArgumentTypeError(str(error)) from None
-
-
-def _time_ms(text: str) -> int:
-    try:
-        return TypeAdapter(TimeMs).validate_python(text)
-    except ValidationError:
-        raise argparse.ArgumentTypeError(f"{_NEEDED}, not {text}") from None

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from penstock.jobs.storage.checkpoint import BatchRecord
 from penstock.jobs.storage.driver_runs import DriverRunsFile
 from penstock.jobs.storage.generation import Generation, JobFolder, Rewound
-from penstock.jobs.storage.rewind_request import RewindRequest, RewindRequestFile
+from penstock.jobs.storage.rewind_request import RewindRequest, RewindRequestFile, StartPoint
 from penstock.scripts.provisioning.errors import NothingToRewind
 
 
@@ -48,16 +48,16 @@ class JobRecords:
         request = self.requests.read()
         return request if request is not None and request.after == newest.number else None
 
-    def begun(self, newest: Generation, to_ms: int) -> RewindRequest | None:
-        """The request that the newest generation has obeyed, if it went to this time and has not come to a micro-batch yet.
+    def begun(self, newest: Generation, to: StartPoint) -> RewindRequest | None:
+        """The request that the newest generation has obeyed, if it went there and has not come to a micro-batch yet.
 
         Raises:
             PenstockError: JOB-008, JOB-009.
         """
         request = self.requests.read()
-        if request is None or request.to != to_ms or newest.number != request.after + 1:
+        if request is None or request.to != to or newest.number != request.after + 1:
             return None
-        if newest.rewind != Rewound(to=to_ms, left=request.after):
+        if newest.rewind != Rewound(to=to, left=request.after):
             return None
         return None if any(last.batch >= 0 for _, last in self.last_micro_batches(newest)) else request
 

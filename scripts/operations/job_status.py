@@ -70,7 +70,7 @@ class JobStatus(_Said):
         driver: the pod or process that runs, or ran last.
         generation: number of the newest one that has begun.
         checkpoint: where it has its checkpoint.
-        rewound_to: the time from which its checkpoint reads the topics, if it began with a rewind.
+        rewound_to: the time from which its checkpoint reads the topics, if it began with a rewind to a time.
         queries: at their last micro-batches.
         starts: of drivers within the last hour.
         failures: of drivers within the last hour.
@@ -128,7 +128,7 @@ def _status(spec: SpecFile, folder: JobFolder, s3: S3Client, now: datetime) -> J
         driver=runs[-1].driver if runs else None,
         generation=generation.number if generation else None,
         checkpoint=checkpoint.uri if checkpoint else None,
-        rewound_to=_time(generation.rewind.to) if generation and generation.rewind else None,
+        rewound_to=_rewound_to(generation),
         queries=tuple(_queries(generation, checkpoint)) if generation and checkpoint else (),
         starts=len(recent),
         failures=sum(run.failure is not None and run.ended is not None and run.ended > now - _RECENT for run in runs),
@@ -178,6 +178,11 @@ def _queries(generation: Generation, checkpoint: Checkpoint) -> Iterator[QuerySt
             total_records_in=sum(record.total_rows_in.values()),
             backlog=backlog_of(record, earlier) if begun else None,
         )
+
+
+def _rewound_to(generation: Generation | None) -> datetime | None:
+    to = generation.rewind.to if generation and generation.rewind else None
+    return _time(to) if isinstance(to, int) else None
 
 
 def _time(time_ms: int | None) -> datetime | None:

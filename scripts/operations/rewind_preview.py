@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import timedelta
 
 from penstock.jobs.configuration.kafka_access import KafkaAccess
 from penstock.jobs.driver import rewind
-from penstock.jobs.errors import BrokersUnreachable, NoKafkaCredentials
+from penstock.jobs.errors import BrokersUnreachable, CheckpointDamaged, NoKafkaCredentials
 from penstock.jobs.kafka.brokers import Brokers
 from penstock.jobs.spec import JobSpec, Sink, SpecFile, ToConsole, ToFiles, ToKafka, ToPostgres, ToRedis, ToWebhook
+from penstock.jobs.storage.generation import Generation
+from penstock.jobs.storage.rewind_request import StartPoint
 from penstock.scripts.errors import AwsNotReached, AwsRefused
+from penstock.scripts.operations.job_records import JobRecords
 from penstock.scripts.operations.status_table import duration
 from penstock.scripts.render.screen import Screen
 from penstock.scripts.render.table import Column, facts, table
@@ -20,7 +24,7 @@ from penstock.sizing.errors import PenstockError
 
 # Whose cause is that this machine is not where the job runs: the driver asks the brokers again.
 _NOT_FROM_HERE = (BrokersUnreachable, NoKafkaCredentials, NoBrokersNamed, KafkaClusterNotFound, AwsNotReached, AwsRefused)
-_TOPICS = (Column("source"), Column("topic"), Column("partitions", right=True), Column("records read again", right=True))
+_TOPICS = (Column("source"), Column("topic"), Column("partitions", right=True), Column("records to read", right=True))
 _SINKS = (Column("sink"), Column("rows that it has had", wraps=True))
 
 
@@ -33,12 +37,14 @@ class ReadAgain:
         topic: its name.
         partitions: number of them.
         records: up to now; an upper bound for a topic that is compacted, or written in transactions.
+        starts: partition -> the first offset.
     """
 
     source: str
     topic: str
     partitions: int
     records: int
+    starts: Mapping[int, int]
 
 
 @dataclass(frozen=True)
@@ -59,24 +65,26 @@ class Counted:
         return sum(topic.records for topic in self.topics)
 
 
-def counted(spec: SpecFile, to_ms: int, access: Callable[[], KafkaAccess]) -> Counted:
+def counted(spec: SpecFile, start: StartPoint, access: Callable[[], KafkaAccess]) -> Counted:
     """Counts what a rewind reads again, if the brokers can be reached from this machine.
 
     Args:
         spec: the job's.
-        to_ms: the time, in epoch milliseconds.
+        start: where it begins to read.
         access: says how the brokers are reached.
 
     Raises:
         RewindImpossible: JOB-093.
-        PenstockError: JOB-002.
+        PenstockError: JOB-002, JOB-020.
     """
+    if not spec.job.spec.kafka_sources:
+        return Counted()
     try:
         brokers = Brokers(access(), group=f"penstock.{spec.job.metadata.name}")
     except _NOT_FROM_HERE as error:
         return Counted(why_not=_in_one_line(error))
     try:
-        found = rewind.to(to_ms, spec.job.spec.kafka_sources, brokers)
+        found = rewind.to(start, spec.job.spec.kafka_sources, brokers)
     except _NOT_FROM_HERE as error:
         return Counted(why_not=_in_one_line(error))
     finally:
@@ -88,11 +96,36 @@ def _read_again(found: rewind.Rewind) -> Iterator[ReadAgain]:
     for source, topics in found.starts.items():
         for topic, starts in topics.items():
             ends = found.ends[source][topic]
-            yield ReadAgain(source, topic, len(starts), sum(ends[number] - start for number, start in starts.items()))
+            yield ReadAgain(source, topic, len(starts), sum(ends[number] - start for number, start in starts.items()), starts)
+
+
+def begins(start: StartPoint) -> str:
+    """Where a job begins to read, in words."""
+    if isinstance(start, int):
+        return f"again from {rewind.instant(start)} on"
+    return {"earliest": "from their first records on", "latest": "from their ends on", "spec": "from where startingOffsets say"}[start]
+
+
+def skipped(read: Counted, records: JobRecords, newest: Generation) -> int:
+    """Records before the start that the job has not read yet, as far as its last micro-batches say; 0 of a damaged checkpoint.
+
+    Raises:
+        BucketUnreachable: JOB-009.
+    """
+    reached: dict[tuple[str, int], int] = {}
+    with suppress(CheckpointDamaged):
+        for _, last in records.last_micro_batches(newest):
+            for topic, partitions in last.positions.items():
+                for number, position in partitions.items():
+                    reached[topic, number] = min(position.next, reached.get((topic, number), position.next))
+    starts = {(topic.topic, number): start for topic in read.topics for number, start in topic.starts.items()}
+    return sum(max(0, starts[key] - reached[key]) for key in starts.keys() & reached.keys())
 
 
 def topics_table(read: Counted, screen: Screen) -> list[str]:
     """A row for each topic, or why there is none."""
+    if read.why_not is None and not read.topics:
+        return facts([("records", "none: no source reads a topic")], screen)
     if read.why_not is not None:
         text = f"the brokers are not reached from here ({read.why_not}). The driver checks the time and counts when it starts"
         return facts([("records", f"not counted: {text}")], screen)

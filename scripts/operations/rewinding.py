@@ -13,8 +13,8 @@ from dataclasses import dataclass
 
 from kubernetes import client
 
-from penstock.jobs.driver.rewind import instant
-from penstock.jobs.errors import RewindImpossible
+from penstock.jobs.driver.rewind import written
+from penstock.jobs.errors import CheckpointDamaged, OffsetGone, RewindImpossible
 from penstock.jobs.storage.driver_runs import Failure
 from penstock.jobs.storage.generation import Generation
 from penstock.jobs.storage.rewind_request import RewindRequest
@@ -23,6 +23,9 @@ from penstock.scripts.operations.resuming import READY_LIMIT_S, driver_of, is_re
 from penstock.scripts.progress import Steps
 from penstock.scripts.provisioning.draining import LOOK_EVERY_S, POD_MARGIN_S, stop_job
 from penstock.scripts.provisioning.errors import DriverNotReady, JobChanged, RewindRefused
+
+# A driver of a release that knows only times takes any other start for a damaged request.
+_REFUSALS = (RewindImpossible.code, OffsetGone.code, CheckpointDamaged.code)
 
 
 @dataclass(frozen=True)
@@ -60,7 +63,7 @@ class Rewinding:
         driver_of(self.api, self.job)
         self._write(request)
         # A --by of the same length is another time by then.
-        same = "the same command" if request.to is None else f"the same command with --to {instant(request.to)}"
+        same = "the same command" if request.to is None else f"penstock rewind --to {written(request.to)}"
         with self._unfinished(f"the next driver obeys the request, and none may run until penstock resume, or {same}"):
             self._restart()
         return self._awaited(request)
@@ -130,8 +133,8 @@ class Rewinding:
             if ready:
                 self._withdraw(request, "the driver started without it", "deploy an image with this release of Penstock")
             failure = self._last_failure()
-            if failure is not None and failure.code == RewindImpossible.code:
-                self._withdraw(request, f"{failure.code}: {failure.what}", "another time")
+            if failure is not None and failure.code in _REFUSALS:
+                self._withdraw(request, f"{failure.code}: {failure.what}", "begin somewhere else, or deploy an image with this release")
             if time.monotonic() > until_s:
                 raise self._not_ready(failure)
             time.sleep(LOOK_EVERY_S)

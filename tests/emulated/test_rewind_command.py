@@ -16,7 +16,7 @@ from confluent_kafka.admin import AdminClient
 from penstock.infra.environment import Environment
 from penstock.jobs.driver.rewind import instant
 from penstock.jobs.local.recording import Record
-from penstock.jobs.storage.checkpoint import BatchRecord
+from penstock.jobs.storage.checkpoint import BatchRecord, Position
 from penstock.jobs.storage.generation import JobFolder, QueryRecord, Rewound
 from penstock.jobs.storage.rewind_request import RewindRequest, RewindRequestFile
 from penstock.scripts.emulation.emulated_aws import EmulatedAws
@@ -37,7 +37,7 @@ spec:
   app: clicks
   load: {eventsPerSecond: 100, eventBytes: 200, eventsPerSlot: 1000}
   executor: {slots: 1}
-  sources: {a: {kafka: {topic: TOPIC, partitions: 2}}}
+  sources: {a: {kafka: {topic: TOPIC, partitions: 2, startingOffsets: earliest}}}
   sinks:
     out: {files: {path: clicks}}
     ledger: {postgres: {connection: db, table: t, key: [id], version: at}}
@@ -82,6 +82,9 @@ class Desk:
         given = () if without_brokers else ("--brokers", self.brokers)
         return penstock("rewind", str(self.folder / "environment.yaml"), "--job", "clicks", *given, *words)
 
+    def redeploy(self, *words: str) -> Called:
+        return penstock("redeploy", str(self.folder / "environment.yaml"), "--job", "clicks", "--brokers", self.brokers, *words)
+
     @property
     def requested(self) -> RewindRequest | None:
         return RewindRequestFile(self.uri, self.s3).read()
@@ -118,6 +121,30 @@ def test_without_the_brokers_it_says_why_it_cannot_count(desk: Desk) -> None:
     done = desk.rewind("--to", instant(NOW_MS - HOUR_MS), "--plan-only", without_brokers=True)
     assert done.returncode == 0, done.stderr
     assert "not counted" in done.stdout and "TOP-005" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("words", "records", "skipped"),
+    [
+        ((), 4, ""),
+        (("--from", "earliest"), 4, ""),
+        (("--from", "latest"), 0, "3 records that the job has not read yet"),
+        (("--by", "150m"), 2, "1 record that the job has not read yet"),
+    ],
+)
+def test_a_job_that_begins_anew_is_shown_with_what_it_reads_and_skips(
+    desk: Desk, words: tuple[str, ...], records: int, skipped: str
+) -> None:
+    desk.begin()
+    positions = {desk.topic: {0: Position(1, 4), 1: Position(0, 0)}}
+    commit(desk.s3, JobFolder(desk.uri, desk.s3).checkpoint(1), BatchRecord(batch=0, positions=positions))
+    done = desk.redeploy(*words, "--plan-only")
+    assert done.returncode == 0, done.stderr
+    assert ["a", desk.topic, "2", str(records)] in [line.split() for line in done.stdout.splitlines()]
+    assert ("skipped" in done.stdout, skipped in done.stdout) == (bool(skipped), True)
+    assert "as generation 2 with an empty checkpoint" in done.stdout and "keyed state begin empty" in done.stdout
+    assert "DEP-017" in desk.redeploy(*words, "--yes").stderr
+    assert desk.requested is None
 
 
 @pytest.mark.parametrize(

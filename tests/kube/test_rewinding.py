@@ -23,7 +23,7 @@ from penstock.jobs.storage.checkpoint import BatchRecord
 from penstock.jobs.storage.driver_runs import DriverRunsFile
 from penstock.jobs.storage.generation import JobFolder, Rewound
 from penstock.jobs.storage.lease_holder import LeaseHolder
-from penstock.jobs.storage.rewind_request import RewindRequest, RewindRequestFile
+from penstock.jobs.storage.rewind_request import RewindRequest, RewindRequestFile, StartPoint
 from penstock.scripts.operations.job_records import JobRecords
 from penstock.scripts.operations.rewinding import Rewinding
 from penstock.scripts.progress import Steps
@@ -58,7 +58,7 @@ class Deployed:
     def rewinding(self, pod_margin_s: float = LIMIT_S) -> Rewinding:
         return Rewinding(self.api, self.kube.name, self.records, Steps(Console(file=self.said, width=200)), LIMIT_S, pod_margin_s)
 
-    def request(self, *, after: int = 1, to: int | None = None, back_to: int | None = None) -> RewindRequest:
+    def request(self, *, after: int = 1, to: StartPoint | None = None, back_to: int | None = None) -> RewindRequest:
         return RewindRequest(after=after, to=to, back_to=back_to, asked=datetime.now(UTC))
 
     def begin(self) -> None:
@@ -115,12 +115,29 @@ def test_a_job_is_stopped_and_starts_again_from_the_time(job: Deployed) -> None:
     assert job.records.pending(begun) is None
 
 
+def test_a_job_begins_anew_where_it_is_asked_to_and_goes_back(job: Deployed) -> None:
+    with job.cluster(job.run):
+        begun = job.rewinding().carry_out(job.request(to="latest"))
+    assert (begun.number, begun.checkpoint, begun.rewind) == (2, 2, Rewound(to="latest", left=1))
+    assert job.records.before_the_rewind(job.kube.name, begun).number == 1
+    assert job.records.begun(begun, "latest") is not None and job.records.begun(begun, "earliest") is None
+
+
+def test_a_driver_that_does_not_know_where_to_begin_is_let_go_on(job: Deployed) -> None:
+    def refuse() -> None:
+        job.fail(CheckpointDamaged(path="penstock/rewind.json", given="'spec' is no integer"), token=1)
+
+    with job.cluster(refuse), pytest.raises(RewindRefused):
+        job.rewinding().carry_out(job.request(to="spec"))
+    assert (job.kube.replicas(), job.records.requests.read()) == (1, None)
+
+
 def test_an_interruption_leaves_a_request_that_is_gone_on_with(job: Deployed) -> None:
     request = job.request(to=7)
     # The pod does not end in time.
     with pytest.raises(StillThere):
         job.rewinding(pod_margin_s=0).carry_out(request)
-    assert "none may run until penstock resume, or the same command with --to 1970-01-01T00:00:00.007+00:00" in job.said.getvalue()
+    assert "none may run until penstock resume, or penstock rewind --to 1970-01-01T00:00:00.007+00:00" in job.said.getvalue()
     assert (job.kube.replicas(), job.records.requests.read()) == (0, request)
     with job.cluster(job.run):
         begun = job.rewinding().carry_out(job.request(to=7))

@@ -18,7 +18,7 @@ from penstock.jobs.local.recording import Record
 from penstock.jobs.storage.checkpoint import BatchRecord
 from penstock.jobs.storage.driver_runs import DriverRuns, DriverRunsFile
 from penstock.jobs.storage.generation import Generation, JobFolder, Rewound
-from penstock.jobs.storage.rewind_request import RewindRequest, RewindRequestFile
+from penstock.jobs.storage.rewind_request import RewindRequest, RewindRequestFile, StartPoint
 from penstock.scripts.local import kafka_topics
 from tests.jobs.spark.running import CHECKPOINTS, Surroundings, TestedJob
 
@@ -65,7 +65,7 @@ def _run(job: TestedJob, *ends: int) -> list[str]:
     return running.heard
 
 
-def _ask(job: TestedJob, *, to: int | None = None, back_to: int | None = None) -> None:
+def _ask(job: TestedJob, *, to: StartPoint | None = None, back_to: int | None = None) -> None:
     """Requests a rewind, or its undo, as ``penstock rewind`` does."""
     file = RewindRequestFile(_folder(job).uri)
     request = RewindRequest(after=_current(job).number, to=to, back_to=back_to, asked=datetime.now(UTC))
@@ -166,6 +166,29 @@ def test_a_requested_rewind_is_done_once_and_undone_with_each_row_where_it_belon
     left = _folder(job).checkpoint(2, token=1)
     with pytest.raises(LeaseLost):
         left.record(BatchRecord(batch=left.last_record().batch + 1, token=1))
+
+
+def test_a_job_begins_anew_where_it_is_asked_to_and_goes_back(surroundings: Surroundings) -> None:
+    job = surroundings.job("tests.jobs.spark.apps.copy_rows", sources={"a": 1})
+    job.edit(lambda spec: spec["sources"]["a"]["kafka"].update(startingOffsets="earliest"))
+    _feed(job, "row-0", LAST_MS)
+    _feed(job, "row-1", LAST_MS)
+    _run(job, 2)
+    _ask(job, to="latest")
+    assert "rewinding" in _run(job)
+    at_the_end = _current(job)
+    assert (at_the_end.checkpoint, at_the_end.rewind) == (2, Rewound(to="latest", left=1))
+    # What comes before its first micro-batch is not skipped.
+    _feed(job, "row-2", LAST_MS)
+    assert "rewinding" not in _run(job, 3)
+    assert _names(job) == ["row-0", "row-1", "row-2"]
+    # The spec says earliest.
+    _ask(job, to="spec")
+    assert "rewinding" in _run(job, 3)
+    assert _names(job) == ["row-0", "row-0", "row-1", "row-1", "row-2", "row-2"]
+    _ask(job, back_to=1)
+    _run(job, 3)
+    assert (_current(job).checkpoint, _names(job).count("row-2")) == (1, 3)
 
 
 def test_a_requested_rewind_that_cannot_be_done_leaves_the_job_as_it_is(job: TestedJob) -> None:

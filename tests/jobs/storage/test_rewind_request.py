@@ -9,7 +9,7 @@ import pytest
 from pydantic import ValidationError
 
 from penstock.jobs.errors import CheckpointDamaged
-from penstock.jobs.storage.rewind_request import RewindRequest, RewindRequestFile
+from penstock.jobs.storage.rewind_request import NamedStart, RewindRequest, RewindRequestFile
 from tests.jobs.storage.conftest import BUCKET
 from tests.jobs.storage.faulty_s3 import FaultyS3
 
@@ -45,12 +45,26 @@ def test_a_request_that_somebody_else_has_made_meanwhile_is_not_replaced(file: R
     assert file.read() == ONE
 
 
-@pytest.mark.parametrize("text", ["{", '{"after": 1, "to": 7, "asked": "2026-11-26T10:00:00Z", "keepState": true}'])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "{",
+        '{"after": 1, "to": 7, "asked": "2026-11-26T10:00:00Z", "keepState": true}',
+        '{"after": 1, "to": "middle", "asked": "2026-11-26T10:00:00Z"}',
+    ],
+)
 def test_what_a_driver_does_not_understand_it_refuses(file: RewindRequestFile, text: str) -> None:
     file.put_once("rewind.json", text)
     with pytest.raises(CheckpointDamaged) as raised:
         file.read()
     assert (raised.value.code, raised.value.path) == ("JOB-008", f"{file.uri}/penstock/rewind.json")
+
+
+@pytest.mark.parametrize("to", ["earliest", "latest", "spec"])
+def test_a_request_may_name_where_it_begins(file: RewindRequestFile, to: NamedStart) -> None:
+    request = ONE.model_copy(update={"to": to})
+    assert file.replace(None, request)
+    assert file.read() == request
 
 
 @pytest.mark.parametrize("both", [{}, {"to": 7, "back_to": 1}])

@@ -16,6 +16,7 @@ from penstock.scripts.cli import (
     logs,
     move,
     place,
+    redeploy,
     report,
     resume,
     rewind,
@@ -48,8 +49,9 @@ WORDS = {
     inspect: JOB,
     logs: JOB,
     move: JOB,
+    redeploy: JOB,
 }
-ON_AWS = (bootstrap, deploy, destroy, doctor, inspect, logs, move, resume, rewind, scan, status, stop, synth, topics, upgrade)
+ON_AWS = (bootstrap, deploy, destroy, doctor, inspect, logs, move, redeploy, resume, rewind, scan, status, stop, synth, topics, upgrade)
 
 
 @pytest.fixture(autouse=True)
