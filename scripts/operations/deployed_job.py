@@ -54,7 +54,7 @@ def jobs_of(environment: Environment, names: Sequence[str] = ()) -> list[SpecFil
 
 
 class DeployedJob:
-    """A job of an environment, with its ``spec`` and the ARN of the ``caller``.
+    """A job of an environment, with its ``spec``, its ``aws`` and the ARN of the ``caller``.
 
     Args:
         environment: of the job.
@@ -68,9 +68,9 @@ class DeployedJob:
         (self.spec,) = jobs_of(environment, [name])
         self.name = name
         self.environment = environment
-        self._aws = AwsAccess(environment)
-        self.caller = self._aws.check_account().arn
-        self._s3 = self._aws.client("s3")
+        self.aws = AwsAccess(environment)
+        self.caller = self.aws.check_account().arn
+        self._s3 = self.aws.client("s3")
         self._bucket = environment.spec.buckets.checkpoints
 
     @property
@@ -122,7 +122,7 @@ class DeployedJob:
             JobNotDeployed: DEP-017, there is no cluster.
             ApiServerNotReached: DEP-007.
         """
-        with cluster_of(self._aws, self.environment, f"job {self.name}") as api:
+        with cluster_of(self.aws, self.environment, f"job {self.name}") as api:
             yield api
 
 

@@ -108,6 +108,22 @@ class AwsAccess:
             keys = {"aws_access_key_id": spec.account, "aws_secret_access_key": "emulated"}
             return session.client(service, endpoint_url=spec.endpoints.of(service), config=self._config, **keys)
 
+    def s3_keys(self) -> tuple[str, str, str | None]:
+        """Access key, secret key and session token for what is no client of boto3; the token is None for keys of a user.
+
+        Raises:
+            CredentialsMissing: TOOL-030.
+        """
+        spec = self.environment.spec
+        if spec.endpoints is not None:
+            return spec.account, "emulated", None
+        with translated(f"s3 in {spec.region}"):
+            found = boto3.Session(region_name=spec.region).get_credentials()
+            keys = None if found is None else found.get_frozen_credentials()
+            if keys is None or keys.access_key is None or keys.secret_key is None:
+                raise NoCredentialsError
+            return keys.access_key, keys.secret_key, keys.token
+
     def caller(self) -> Caller:
         """Return the identity of this machine's credentials.
 

@@ -145,6 +145,13 @@ class LogNotRead(RunFailed):
     title = "log not available"
 
 
+class StateNotRead(RunFailed):
+    """Spark cannot read the state of an operator: a file is damaged, missing or expired, or S3 is not reached."""
+
+    code = "DEP-045"
+    title = "state not readable"
+
+
 class StateNotWritten(RunFailed):
     """The last apply could not save its state to the backend and left it in the stack's folder."""
 

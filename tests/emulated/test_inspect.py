@@ -102,7 +102,8 @@ class Place:
         return code, document
 
 
-def _place(aws: EmulatedAws, tmp_path: Path) -> Place:
+def place_of(aws: EmulatedAws, tmp_path: Path) -> Place:
+    """The recorded job's environment, before it has run."""
     (tmp_path / "clicks.py").write_text("def build(job):\n    job.write(job.source('a', 'at STRING'), 'out')\n")
     (tmp_path / "every-state.yaml").write_text(SPEC)
     data = environment(aws, f"in{uuid.uuid4().hex[:8]}").model_dump(by_alias=True, exclude_none=True)
@@ -113,13 +114,13 @@ def _place(aws: EmulatedAws, tmp_path: Path) -> Place:
 @pytest.fixture
 def empty(aws: EmulatedAws, tmp_path: Path) -> Place:
     """A job that has not run."""
-    return _place(aws, tmp_path)
+    return place_of(aws, tmp_path)
 
 
 @pytest.fixture(scope="module")
 def place(aws: EmulatedAws, tmp_path_factory: pytest.TempPathFactory) -> Place:
     """The recorded job; each test leaves it as it was."""
-    place = _place(aws, tmp_path_factory.mktemp("place"))
+    place = place_of(aws, tmp_path_factory.mktemp("place"))
     place.restore()
     return place
 
