@@ -5,6 +5,7 @@ All of it is as of the last committed micro-batch: nobody asks the brokers.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Mapping
 
 from pydantic import BaseModel, ConfigDict
@@ -30,6 +31,7 @@ class PartitionBacklog(_Said):
         next: the next offset to read.
         latest: the offset after the last record when the micro-batch was planned; None if it is unknown.
         records: between the two.
+        arrived_per_s: records that have come to it a second, over the same micro-batches as those of the query; None if it is unknown.
     """
 
     topic: str
@@ -37,6 +39,21 @@ class PartitionBacklog(_Said):
     next: int
     latest: int | None
     records: int | None
+    arrived_per_s: float | None
+
+
+class Skew(_Said):
+    """The partition that gets more records than the others of its topic by the greatest factor.
+
+    Args:
+        topic: of the partition.
+        partition: its number.
+        times: of the mean of all partitions of the topic, itself included.
+    """
+
+    topic: str
+    partition: int
+    times: float
 
 
 class Backlog(_Said):
@@ -50,6 +67,7 @@ class Backlog(_Said):
         arrived_per_s: records that have come to its topics a second, meanwhile.
         gone_in_s: when the backlog will be gone at these rates, in seconds; None if it grows or stands, or the rates are unknown.
         micro_batches: over which the rates are; 0 if they are unknown.
+        skew: over the same micro-batches; None if nothing has come, or no topic has several partitions.
         partitions: by topic and number.
     """
 
@@ -59,6 +77,7 @@ class Backlog(_Said):
     arrived_per_s: float | None
     gone_in_s: float | None
     micro_batches: int
+    skew: Skew | None
     partitions: tuple[PartitionBacklog, ...]
 
 
@@ -73,7 +92,8 @@ def backlog_of(record: BatchRecord, earlier: BatchRecord | None) -> Backlog:
     records = _total([_behind(one) for one in now.values()])
     passed_s = (record.time_ms - earlier.time_ms) / 1000 if earlier else 0.0
     read = _rate(_read(record, earlier, now, before), passed_s) if earlier else None
-    arrived = _rate(_total([_arrived(now[key], before[key]) for key in now.keys() & before.keys()]), passed_s)
+    by_partition = {key: _arrived(now[key], before[key]) for key in now.keys() & before.keys()}
+    arrived = _rate(_total(list(by_partition.values())), passed_s)
     return Backlog(
         records=records,
         seconds=None if records is None or not arrived else records / arrived,
@@ -81,8 +101,16 @@ def backlog_of(record: BatchRecord, earlier: BatchRecord | None) -> Backlog:
         arrived_per_s=arrived,
         gone_in_s=_gone_in_s(records, read, arrived),
         micro_batches=record.batch - earlier.batch if earlier and read is not None else 0,
+        skew=_skew({key: records for key, records in by_partition.items() if records is not None}),
         partitions=tuple(
-            PartitionBacklog(topic=topic, partition=number, next=one.next, latest=one.latest, records=_behind(one))
+            PartitionBacklog(
+                topic=topic,
+                partition=number,
+                next=one.next,
+                latest=one.latest,
+                records=_behind(one),
+                arrived_per_s=_rate(by_partition.get((topic, number)), passed_s),
+            )
             for (topic, number), one in sorted(now.items())
         ),
     )
@@ -98,6 +126,19 @@ def _behind(position: Position) -> int | None:
 
 def _arrived(position: Position, before: Position) -> int | None:
     return None if position.latest is None or before.latest is None else max(0, position.latest - before.latest)
+
+
+def _skew(arrived: Mapping[tuple[str, int], int]) -> Skew | None:
+    topics: dict[str, dict[int, int]] = defaultdict(dict)
+    for (topic, number), records in sorted(arrived.items()):
+        topics[topic][number] = records
+    skews = [_skew_of(topic, parts) for topic, parts in topics.items() if len(parts) > 1 and any(parts.values())]
+    return max(skews, key=lambda skew: skew.times, default=None)
+
+
+def _skew_of(topic: str, parts: Mapping[int, int]) -> Skew:
+    number = max(parts, key=lambda number: parts[number])
+    return Skew(topic=topic, partition=number, times=parts[number] * len(parts) / sum(parts.values()))
 
 
 def _read(record: BatchRecord, earlier: BatchRecord, now: Positions, before: Positions) -> int:

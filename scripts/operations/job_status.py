@@ -5,7 +5,7 @@ It is read where the drivers write it, so it needs neither the cluster nor the b
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Literal
 
@@ -58,6 +58,22 @@ class QueryStatus(_Said):
     backlog: Backlog | None
 
 
+class FailureReason(_Said):
+    """Failures of a job's drivers with the same code.
+
+    Args:
+        code: of the error; empty if the drivers could not say one.
+        what: the last of them in one line.
+        times: how many.
+        last: when the last of them was.
+    """
+
+    code: str
+    what: str
+    times: int
+    last: datetime
+
+
 class JobStatus(_Said):
     """A job.
 
@@ -74,6 +90,7 @@ class JobStatus(_Said):
         queries: at their last micro-batches.
         starts: of drivers within the last hour.
         failures: of drivers within the last hour.
+        reasons: of these failures, the last one first.
         runs: of drivers, the last one first.
     """
 
@@ -88,6 +105,7 @@ class JobStatus(_Said):
     queries: tuple[QueryStatus, ...] = ()
     starts: int = 0
     failures: int = 0
+    reasons: tuple[FailureReason, ...] = ()
     runs: tuple[DriverRun, ...] = ()
 
 
@@ -120,6 +138,7 @@ def _status(spec: SpecFile, folder: JobFolder, s3: S3Client, now: datetime) -> J
     held = lease is not None and not lease.record.holder.seen_dead_by(this)
     state, cause, since = _state(spec, lease if held else None, recorded, checkpoint)
     recent = [run for run in runs if run.started > now - _RECENT]
+    reasons = _reasons(run for run in runs if run.ended is not None and run.ended > now - _RECENT)
     return JobStatus(
         job=spec.job.metadata.name,
         state=state,
@@ -131,7 +150,8 @@ def _status(spec: SpecFile, folder: JobFolder, s3: S3Client, now: datetime) -> J
         rewound_to=_rewound_to(generation),
         queries=tuple(_queries(generation, checkpoint)) if generation and checkpoint else (),
         starts=len(recent),
-        failures=sum(run.failure is not None and run.ended is not None and run.ended > now - _RECENT for run in runs),
+        failures=sum(reason.times for reason in reasons),
+        reasons=reasons,
         runs=tuple(reversed(runs)),
     )
 
@@ -161,6 +181,17 @@ def _state(
     at = f" at {last.failure.where}" if last.failure.where else ""
     cause = f"{last.failure.code}{at}: {last.failure.what}".lstrip(": ")
     return ("failed", f"{cause}; {why}", last.ended) if why else ("restarting", cause, last.ended)
+
+
+def _reasons(ended: Iterable[DriverRun]) -> tuple[FailureReason, ...]:
+    """Of runs in their order."""
+    found: dict[str, FailureReason] = {}
+    for run in ended:
+        if run.failure is not None and run.ended is not None:
+            before = found.pop(run.failure.code, None)
+            times = before.times + 1 if before else 1
+            found[run.failure.code] = FailureReason(code=run.failure.code, what=run.failure.what, times=times, last=run.ended)
+    return tuple(reversed(found.values()))
 
 
 def _queries(generation: Generation, checkpoint: Checkpoint) -> Iterator[QueryStatus]:

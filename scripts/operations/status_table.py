@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 
 from penstock.jobs.storage.driver_runs import DriverRun
 from penstock.scripts.operations.backlog import Backlog, PartitionBacklog
-from penstock.scripts.operations.job_status import JobStatus, QueryStatus, State
+from penstock.scripts.operations.job_status import FailureReason, JobStatus, QueryStatus, State
 from penstock.scripts.render.screen import Screen
 from penstock.scripts.render.table import UNBROKEN, Column, Row, Styled, facts, table
 
@@ -50,18 +50,25 @@ _PARTITIONS = (
     Column("next offset", right=True),
     Column("end of topic", right=True),
     Column("lag", right=True),
+    Column("arrived/s", right=True),
 )
 _NONE = "-"
 # What a nearly balanced backlog takes is beyond what a duration can be.
 _LONGEST_S = 1_000 * 86_400.0
+# Ours: below it a partition does not delay a micro-batch by much.
+_SKEWED = 2.0
 
 
 def jobs_table(jobs: Sequence[JobStatus], now: datetime, screen: Screen) -> list[str]:
-    """A row for each query of each job, and below them the causes of states that are not as they should be."""
+    """A row for each query of each job, and below them the causes of states that are not as they should be, and of other failures."""
     lines = table(_JOBS, [row for job in jobs for row in _rows(job, now)], screen)
     for job in jobs:
         if job.cause:
             lines += ["", *facts([(f"{job.job}, {job.state}", job.cause)], screen)]
+        # The last one is the cause already.
+        reasons = job.reasons[1:] if job.state in ("restarting", "failed") else job.reasons
+        if reasons:
+            lines += ["", *facts([(f"{job.job}, failed", _reason(reason, now)) for reason in reasons], screen)]
     return lines
 
 
@@ -106,8 +113,14 @@ def _gone_in(backlog: Backlog) -> str:
     return "never" if backlog.records and backlog.arrived_per_s is not None else _NONE
 
 
+def _reason(reason: FailureReason, now: datetime) -> str:
+    times = "once" if reason.times == 1 else f"{reason.times} times"
+    return f"{times}, last {duration(now - reason.last)} ago: " + f"{reason.code}: {reason.what}".lstrip(": ")
+
+
 def _partition(query: str, one: PartitionBacklog) -> Row:
-    return query, f"{one.topic}-{one.partition}", f"{one.next:,}", _number(one.latest), _number(one.records)
+    rate = _NONE if one.arrived_per_s is None else f"{one.arrived_per_s:,.1f}"
+    return query, f"{one.topic}-{one.partition}", f"{one.next:,}", _number(one.latest), _number(one.records), rate
 
 
 def _rates(backlog: Backlog) -> str:
@@ -119,6 +132,8 @@ def _rates(backlog: Backlog) -> str:
     text += f", over {backlog.micro_batches} micro-batch{'' if backlog.micro_batches == 1 else 'es'}"
     if backlog.records and backlog.seconds is not None:
         text += f"; {backlog.records:,} records are {duration(timedelta(seconds=min(backlog.seconds, _LONGEST_S)))} of arrivals"
+    if backlog.skew is not None and backlog.skew.times >= _SKEWED:
+        text += f"; {backlog.skew.topic}-{backlog.skew.partition} gets {backlog.skew.times:,.1f} times the records of the mean partition"
     return text
 
 

@@ -142,12 +142,15 @@ def test_lag_and_rates_are_those_of_the_last_micro_batches(place: Place, capsys:
     backlog = query["backlog"]
     assert (backlog["records"], backlog["readPerS"], backlog["arrivedPerS"], backlog["microBatches"]) == (2_400, 50.0, 24.0, 7)
     assert (backlog["seconds"], round(backlog["goneInS"], 1)) == (100.0, 92.3)
-    assert backlog["partitions"][1] == {"topic": "clicks", "partition": 1, "next": 1_000, "latest": 1_400, "records": 400}
+    (second,) = backlog["partitions"][1:]
+    assert second == {"topic": "clicks", "partition": 1, "next": 1_000, "latest": 1_400, "records": 400, "arrivedPerS": 4.0}
+    # 2,000 and 400 have come, so 1,200 to the mean one.
+    assert (backlog["skew"]["partition"], round(backlog["skew"]["times"], 3)) == (0, 1.667)
     _, out = place.status(capsys, "--job", "clicks")
     (row,) = [line for line in out.splitlines() if line.startswith("  clicks ")][:1]
     assert "2,400" in row and "1m 32s" in row
     assert "50.0 records/s read, 24.0 arrived, over 7 micro-batches; 2,400 records are 1m 40s of arrivals" in " ".join(out.split())
-    assert ["clicks", "clicks-0", "4,000", "6,000", "2,000"] in [line.split() for line in out.splitlines()]
+    assert ["clicks", "clicks-0", "4,000", "6,000", "2,000", "20.0"] in [line.split() for line in out.splitlines()]
 
 
 def test_a_record_of_an_earlier_release_has_no_lag(place: Place, capsys: pytest.CaptureFixture[str]) -> None:
@@ -173,6 +176,19 @@ def test_a_failure_is_said_with_its_cause_until_the_job_runs(place: Place, capsy
     assert (code, job["state"]) == (1, "failed")
     assert job["cause"].endswith("each source once; it fails again as long as the job does not change")
     assert [run["failure"]["code"] for run in job["runs"]] == ["JOB-004", "JOB-001"]
+    assert [(reason["code"], reason["times"]) for reason in job["reasons"]] == [("JOB-004", 1), ("JOB-001", 1)]
+
+
+def test_a_job_that_runs_again_says_why_it_has_failed_within_the_hour(place: Place, capsys: pytest.CaptureFixture[str]) -> None:
+    for token in (1, 2):
+        with place.driver("clicks", token=token) as (restarts, _):
+            restarts.ended(BrokersUnreachable(path="brokers", given=f"b-{token}:9098"))
+    with place.driver("clicks", token=3):
+        code, out = place.status(capsys, "--job", "clicks")
+        (reason,) = place.job(capsys)[1]["reasons"]
+    assert (code, reason["code"], reason["times"]) == (0, "JOB-001", 2)
+    text = " ".join(out.split())
+    assert "clicks, failed 2 times, last" in text and "JOB-001: Kafka brokers unreachable (brokers): b-2:9098" in text
 
 
 def test_a_driver_that_is_gone_without_a_word_is_lost(place: Place, capsys: pytest.CaptureFixture[str]) -> None:
