@@ -192,8 +192,9 @@ def _shown(job: DeployedJob, newest: Generation, start: StartPoint, arguments: a
     yield from preview.topics_table(read, screen)
     yield ""
     yield from facts(_facts(job, newest, read, start), screen)
-    yield ""
-    yield from preview.sinks_table(job.spec.job.spec, screen)
+    if read.records or not read.topics:
+        yield ""
+        yield from preview.sinks_table(job.spec.job.spec, screen)
 
 
 def _facts(job: DeployedJob, newest: Generation, read: Counted, start: StartPoint) -> Iterator[tuple[str, str]]:

@@ -1,6 +1,9 @@
 """A node that drivers leave: cordoned while they do, with an annotation for each job that says so.
 
 By the annotation a command that was interrupted finds the node again, and the last one that ends knows whether to lift the cordon.
+
+Source: Karpenter, pkg/controllers/state/statenode.go: the taint of a cordoned node counts when pods are placed, and does not keep an empty
+node from being removed.
 """
 
 from __future__ import annotations
@@ -36,7 +39,7 @@ def cordon(api: client.ApiClient, node: str, job: str) -> None:
     _changed(api, node, change)
 
 
-def lift(api: client.ApiClient, node: str, job: str, *, reused: bool) -> bool:
+def lift(api: client.ApiClient, node: str, job: str, *, reused: bool, back: bool = False) -> bool:
     """End that a job leaves a node. The cordon stays while other jobs leave it, and if somebody else has set it.
 
     Args:
@@ -44,6 +47,7 @@ def lift(api: client.ApiClient, node: str, job: str, *, reused: bool) -> bool:
         node: that it has left.
         job: its name.
         reused: whether other pods may be placed on the node again.
+        back: whether the job's driver must be, also while other jobs leave it.
 
     Returns:
         Whether the node is cordoned now, or gone.
@@ -56,7 +60,7 @@ def lift(api: client.ApiClient, node: str, job: str, *, reused: bool) -> bool:
     def change(found: Any) -> dict[str, Any]:
         marks = _marks(found)
         others = {name: value for name, value in marks.items() if name != job}
-        stays = bool(others) or marks.get(job) != _OURS or not reused
+        stays = marks.get(job) != _OURS or not (back or (reused and not others))
         body: dict[str, Any] = {"metadata": {"annotations": {_PREFIX + job: None}}}
         return body if stays else {**body, "spec": {"unschedulable": False}}
 

@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any
 
 from kubernetes import client
@@ -19,10 +19,12 @@ from kubernetes.client.exceptions import ApiException
 from penstock.scripts.errors import WrongUsage
 from penstock.scripts.operations.cordon import NODE_POOL, cordon, leaving, left_by, lift
 from penstock.scripts.operations.resuming import READY_LIMIT_S, driver_of, start, wait_until_ready
+from penstock.scripts.operations.status_table import duration
 from penstock.scripts.progress import Steps
 from penstock.scripts.provisioning.draining import LOOK_EVERY_S, POD_MARGIN_S, of_job, stop_job
 from penstock.scripts.provisioning.errors import DriverOnNoNode, NoOtherNode
 from penstock.scripts.provisioning.kubernetes_access import REQUEST_LIMIT_S, asked
+from penstock.scripts.render.table import UNBROKEN
 
 # Ours: EC2 starts an instance and the kubelet registers it within two minutes. Less than consolidateAfter of the shipped pools: the node
 # that the driver has left is still there to go back to.
@@ -126,11 +128,12 @@ def node_left(api: client.ApiClient, job: str) -> str:
         KubernetesRefused: DEP-010.
         ApiServerNotReached: DEP-007.
     """
-    driver = driver_of(api, job)
-    node = left_by(api, job) or _node_of(api, job)
+    stopped = driver_of(api, job).spec.replicas == 0
+    # The pod of a driver that somebody stops is still on its node.
+    node = left_by(api, job) or (None if stopped else _node_of(api, job))
     if node is not None:
         return node
-    if driver.spec.replicas == 0:
+    if stopped:
         given, fix = "it is stopped", f"run it: penstock resume ENV --job {job}"
     else:
         given, fix = "its driver waits for a node", "check penstock doctor"
@@ -202,13 +205,19 @@ class Moving:
                     raise self._back(left, node)
                 time.sleep(LOOK_EVERY_S)
             assert node is not None
-            step.said = f"{self.job} has left {left} and is on {node}"
+            step.said = f"{self.job} has left {left} and is on {node}{self._age(node)}"
         return node
+
+    def _age(self, name: str) -> str:
+        node = node_in_use(self.api, name)
+        # A blank that does not break is one of tables.
+        return "" if node is None else f", which is {duration(datetime.now(UTC) - node.began)} old".replace(UNBROKEN, " ")
 
     def _back(self, left: str, node: str | None) -> NoOtherNode:
         """Has the driver go back."""
-        lift(self.api, left, self.job, reused=True)
-        given = f"none within {self.node_limit_s:g} s; {left} takes pods again" if node is None else f"it is on {left} again"
+        stays = lift(self.api, left, self.job, reused=True, back=True)
+        again = "stays cordoned, as it was, or is gone" if stays else "takes pods again"
+        given = f"none within {self.node_limit_s:g} s; {left} {again}" if node is None else f"it is on {left} again"
         need = "another node that takes the driver: room in the limits of its NodePool, and capacity in EC2"
         fix = "check penstock doctor, and the driver's tolerations: they must not be of all taints"
         return NoOtherNode(path=f"job {self.job}", given=given, need=need, fix=fix)
@@ -237,10 +246,16 @@ class Moving:
 
 def move_all(moves: Sequence[Moving], left: str, *, detach: bool = False) -> None:
     """Move drivers one after another from a node, which is cordoned until the last one has left. Args and errors as `Moving.carry_out`."""
-    for move in moves:
-        cordon(move.api, left, move.job)
-    for move in moves:
-        move.carry_out(left, detach=detach)
+    waiting = list(moves)
+    try:
+        for move in moves:
+            cordon(move.api, left, move.job)
+        while waiting:
+            waiting.pop(0).carry_out(left, detach=detach)
+    finally:
+        # Of a failure or an interruption: these have not been stopped.
+        for move in waiting:
+            lift(move.api, left, move.job, reused=True)
 
 
 def _node_of(api: client.ApiClient, job: str) -> str | None:

@@ -142,6 +142,7 @@ def test_a_job_that_begins_anew_is_shown_with_what_it_reads_and_skips(
     assert done.returncode == 0, done.stderr
     assert ["a", desk.topic, "2", str(records)] in [line.split() for line in done.stdout.splitlines()]
     assert ("skipped" in done.stdout, skipped in done.stdout) == (bool(skipped), True)
+    assert ("are written again, in new files" in done.stdout) == bool(records)
     assert "as generation 2 with an empty checkpoint" in done.stdout and "keyed state begin empty" in done.stdout
     assert "DEP-017" in desk.redeploy(*words, "--yes").stderr
     assert desk.requested is None

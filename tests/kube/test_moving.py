@@ -115,7 +115,7 @@ def test_a_driver_moves_and_its_empty_node_stays_cordoned_for_karpenter(nodes: N
         assert nodes.moving(job).carry_out(old) == new
     assert (nodes.state(old), nodes.state(new)) == ((True, set()), (False, set()))
     said = nodes.said.getvalue()
-    assert f"{job.name} has left {old} and is on {new}" in said and "Karpenter removes it once it is empty" in said
+    assert f"{job.name} has left {old} and is on {new}" in said and "s old" in said and "Karpenter removes it once it is empty" in said
 
 
 @pytest.mark.parametrize("pool", ["drivers", None])
@@ -202,6 +202,25 @@ def test_all_drivers_leave_a_node_one_after_another(nodes: Nodes) -> None:
     assert "stays cordoned for the other drivers that leave it" in nodes.said.getvalue()
 
 
+def test_if_one_driver_goes_back_the_others_are_not_stopped(nodes: Nodes) -> None:
+    old = nodes.node()
+    jobs = [nodes.job(old) for _ in range(2)]
+    moves = [replace(nodes.moving(jobs[0]), node_limit_s=0), nodes.moving(jobs[1])]
+    with nodes.cluster(jobs[0], lambda: None), pytest.raises(NoOtherNode) as raised:
+        move_all(moves, old)
+    assert raised.value.given == f"none within 0 s; {old} takes pods again"
+    assert ([job.replicas() for job in jobs], nodes.state(old)) == ([1, 1], (False, set()))
+
+
+def test_a_driver_that_cannot_go_back_either_is_said(nodes: Nodes) -> None:
+    old = nodes.node()
+    client.CoreV1Api(nodes.api).patch_node(old, {"spec": {"unschedulable": True}})
+    job = nodes.job(old)
+    with nodes.cluster(job, lambda: None), pytest.raises(NoOtherNode) as raised:
+        replace(nodes.moving(job), node_limit_s=0).carry_out(old)
+    assert raised.value.given == f"none within 0 s; {old} stays cordoned, as it was, or is gone"
+
+
 def test_what_cannot_move_is_refused_before_anything_is_stopped(nodes: Nodes) -> None:
     with pytest.raises(JobNotDeployed):
         node_left(nodes.api, "nobody")
@@ -209,10 +228,12 @@ def test_what_cannot_move_is_refused_before_anything_is_stopped(nodes: Nodes) ->
     with pytest.raises(DriverOnNoNode) as raised:
         node_left(nodes.api, waiting.name)
     assert (raised.value.code, raised.value.given) == ("DEP-043", "its driver waits for a node")
-    nodes.objects.apply({**waiting.driver, "spec": {**waiting.driver["spec"], "replicas": 0}})
+    # Its pod has not ended yet.
+    stopping = nodes.job(nodes.node())
+    nodes.objects.apply({**stopping.driver, "spec": {**stopping.driver["spec"], "replicas": 0}})
     with pytest.raises(DriverOnNoNode) as raised:
-        node_left(nodes.api, waiting.name)
-    assert (raised.value.given, raised.value.fix) == ("it is stopped", f"run it: penstock resume ENV --job {waiting.name}")
+        node_left(nodes.api, stopping.name)
+    assert (raised.value.given, raised.value.fix) == ("it is stopped", f"run it: penstock resume ENV --job {stopping.name}")
     with pytest.raises(DriverOnNoNode):
         drivers_on(nodes.api, nodes.node())
     with pytest.raises(WrongUsage):
