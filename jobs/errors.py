@@ -448,6 +448,13 @@ class CheckpointMissing(RunFailed):
     title = "the job's checkpoint is gone"
 
 
+class UpgradeNotChecked(RunFailed):
+    """The check before an upgrade has failed before it could decide. The job's driver of before runs on."""
+
+    code = "JOB-100"
+    title = "cannot check the upgrade"
+
+
 class LockUnread(DocumentError):
     """The lock of an app's packages does not exist, is not UTF-8 text, or locks nothing."""
 

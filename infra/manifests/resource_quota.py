@@ -1,4 +1,4 @@
-"""Limits of a job's namespace: the planned resources plus those of a restart; and limits of a single container."""
+"""Limits of a job's namespace: the planned resources plus those of a restart and of an upgrade; and limits of a single container."""
 
 from __future__ import annotations
 
@@ -6,23 +6,25 @@ from typing import Any
 
 from penstock.infra.manifests.client_mode_conf import claims_volumes
 from penstock.infra.manifests.deployed_job import DeployedJob
+from penstock.infra.manifests.upgrade_check import requested
 
 # While the executors of a lost driver are still terminating, those of the next one start.
 EXECUTORS_AT_A_RESTART = 2
 
 
 def resource_quota(job: DeployedJob) -> dict[str, Any]:
-    """The quota: one driver, and twice the executors."""
-    driver, executor = job.plan.pods.driver, job.plan.pods.executor
+    """The quota: one driver, twice the executors, and the check before an upgrade."""
+    driver, executor, check = job.plan.pods.driver, job.plan.pods.executor, requested(job)
     executors = EXECUTORS_AT_A_RESTART * executor.count
-    memory = f"{driver.memory_mib + executors * executor.memory_mib}Mi"
-    storage_mib = driver.request_ephemeral_storage_mib + executors * executor.request_ephemeral_storage_mib
+    memory = f"{driver.memory_mib + executors * executor.memory_mib + check['memory_mib']}Mi"
+    storage_mib = driver.request_ephemeral_storage_mib + executors * executor.request_ephemeral_storage_mib + check["storage_mib"]
+    cpu_millicores = driver.request_cpu_millicores + executors * executor.request_cpu_millicores + check["cpu_millicores"]
     hard = {
-        "requests.cpu": f"{driver.request_cpu_millicores + executors * executor.request_cpu_millicores}m",
+        "requests.cpu": f"{cpu_millicores}m",
         "requests.memory": memory,
         "limits.memory": memory,
         "requests.ephemeral-storage": f"{storage_mib}Mi",
-        "pods": str(1 + executors),
+        "pods": str(2 + executors),
         "services": "1",
         "services.loadbalancers": "0",
         "services.nodeports": "0",

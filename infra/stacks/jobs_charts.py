@@ -20,6 +20,7 @@ from penstock.infra.manifests.deployed_job import DeployedJob
 from penstock.infra.manifests.driver_pod import stop_s
 from penstock.infra.manifests.job import job_manifests
 from penstock.infra.manifests.spark_application import operated_manifests
+from penstock.infra.manifests.upgrade_check import upgrade_check
 from penstock.infra.parts.nodes import PodPlaces
 from penstock.infra.plans import EnvironmentPlans, JobPlan
 from penstock.infra.stacks.jobs import BROKER_PORTS
@@ -116,7 +117,8 @@ class JobsChartsStack(ChartsStack):
             # The running driver gets its time to stop before the next one may start.
             timeout_s = DEFAULT_TIMEOUT_S + stop_s(job)
             name = job.namespace
-            LocalChart(self, name, name=name, namespace=RELEASES_NAMESPACE, manifests=manifests(job), timeout_s=timeout_s)
+            contents = [*manifests(job), *upgrade_check(job)]
+            LocalChart(self, name, name=name, namespace=RELEASES_NAMESPACE, manifests=contents, timeout_s=timeout_s)
 
 
 def setting_faults(plan: JobPlan, owned: Mapping[str, str]) -> list[PenstockError]:

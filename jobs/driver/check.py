@@ -27,6 +27,7 @@ from penstock.jobs.spec import SpecFile, app_module
 from penstock.jobs.spec.avro_schemas import avro_schemas
 from penstock.jobs.spec.connections import named_connections
 from penstock.jobs.spec.job import ConnectionKind
+from penstock.jobs.storage.checkpoint import Checkpoint
 from penstock.jobs.storage.generation import QueryRecord
 from penstock.jobs.storage.no_checkpoint import NoCheckpoint
 
@@ -66,8 +67,10 @@ def check(
         PenstockError: SPEC-009, SPEC-010, SPEC-012, SPEC-030, SPEC-045, JOB-003, JOB-004, JOB-011, JOB-057, JOB-062, JOB-085, with the
             file and the line where that is known; several are raised as `Faults`.
     """
-    with _analyzing(spec, app_path, session, folder, package_path) as (_, files):
-        return tuple(dict.fromkeys([*files(), *(spec.path.parent / name for name in [*avro_schemas(spec), *_locks(spec)])]))
+    app = _read_app(spec, app_path)
+    with _analyzing(spec, app_path, session, folder, package_path) as (_, modules):
+        beside = [spec.path.parent / name for name in [*avro_schemas(spec), *_locks(spec)]]
+        return tuple(dict.fromkeys([spec.path, app, *modules(), *beside]))
 
 
 def stored_queries(
@@ -85,16 +88,43 @@ def stored_queries(
     Raises:
         PenstockError: as `check`.
     """
-    with _analyzing(spec, app_path, session, folder, package_path) as (queries, _):
+    _read_app(spec, app_path)
+    return queries_on(None, spec, app_path, session, folder, package_path)
+
+
+def queries_on(
+    checkpoint: Checkpoint | None,
+    spec: SpecFile,
+    app_path: Sequence[Path],
+    session: SparkSession,
+    folder: Path,
+    package_path: Sequence[Path] = (),
+) -> dict[str, QueryRecord]:
+    """As `stored_queries`, of a job that goes on with a checkpoint; its app may be anywhere on the module path.
+
+    Args:
+        checkpoint: whose queries the app's are to have the order of; only their names are read. None: there is none.
+        spec: of the job.
+        app_path: as for `check`, as are the others.
+
+    Raises:
+        PenstockError: as `check`, and JOB-004 for an app whose first query was not the first before.
+    """
+    known = NoCheckpoint(checkpoint.uri, further=checkpoint.queries()) if checkpoint is not None else None
+    with _analyzing(spec, app_path, session, folder, package_path, known) as (queries, _):
         return {query.share.query: query.record for query in queries}
 
 
 @contextmanager
 def _analyzing(
-    spec: SpecFile, app_path: Sequence[Path], session: SparkSession, folder: Path, package_path: Sequence[Path]
+    spec: SpecFile,
+    app_path: Sequence[Path],
+    session: SparkSession,
+    folder: Path,
+    package_path: Sequence[Path],
+    checkpoint: NoCheckpoint | None = None,
 ) -> Iterator[tuple[list[AnalyzedQuery], Callable[[], list[Path]]]]:
-    """Context with a job's analyzed queries, and what returns the files of the spec, the app and its modules."""
-    app = _read_app(spec, app_path)
+    """Context with a job's analyzed queries, and what returns the files of the app's modules."""
     folders = tuple(str(folder.resolve()) for folder in (spec.path.parent, *app_path))
     configuration = RuntimeConfiguration(
         spec=str(spec.path),
@@ -111,12 +141,12 @@ def _analyzing(
             configuration=configuration,
             spec=spec,
             session=own,
-            checkpoint=NoCheckpoint(configuration.job_folder),
+            checkpoint=checkpoint or NoCheckpoint(configuration.job_folder),
             connections={one.name: _URLS[one.kind] for one in named_connections(spec.job.spec)},
             bounded=_bounded(spec, starts) if spec.job.spec.bounded else None,
             open_table=untyped_table,
         )
-        yield analyzed(context, starts), lambda: [spec.path, app, *modules()]
+        yield analyzed(context, starts), modules
 
 
 def _locks(spec: SpecFile) -> list[str]:

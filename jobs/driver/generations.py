@@ -120,7 +120,8 @@ class Generations:
         if not decided.begins:
             return
         if self._spec.job.spec.checkpoint.state_schema == "same":
-            self._refuse_another_checkpoint(decided, {plan.share.query: plan.record for plan in plans if plan.batches.last.batch >= 0})
+            begun = {plan.share.query: plan.record for plan in plans if plan.batches.last.batch >= 0}
+            refuse_another_checkpoint(self._folder, decided.checkpoint, begun)
         generation = Generation(
             number=decided.number,
             checkpoint=decided.checkpoint,
@@ -136,17 +137,6 @@ class Generations:
         )
         self._folder.begin(generation)
         self._decided = Continuation(decided.number, decided.checkpoint, generation, begins=False, starts=generation.starts)
-
-    def _refuse_another_checkpoint(self, decided: Continuation, queries: Mapping[str, QueryRecord]) -> None:
-        """Rejects queries whose offsets or state the checkpoint does not have.
-
-        Args:
-            decided: what the driver goes on with.
-            queries: those that have committed micro-batches.
-        """
-        before = self._folder.last_of(decided.checkpoint) if queries else None
-        if before is not None:
-            raise_all(checkpoint_changes(before.queries, queries))
 
     def _parent(self, decided: Continuation, token: int) -> Parent | None:
         if decided.before is None:
@@ -181,6 +171,22 @@ class Generations:
         if not decided.begins or decided.before is None:
             return {}
         return {"after": decided.before.number, "changed": self.fingerprint.differences(decided.before.fingerprint)}
+
+
+def refuse_another_checkpoint(folder: JobFolder, checkpoint: int, queries: Mapping[str, QueryRecord]) -> None:
+    """Rejects queries whose offsets or state a checkpoint does not have.
+
+    Args:
+        folder: of the job.
+        checkpoint: its number.
+        queries: those that go on with it and have committed micro-batches.
+
+    Raises:
+        PenstockError: JOB-008, JOB-009, JOB-094, JOB-105.
+    """
+    before = folder.last_of(checkpoint) if queries else None
+    if before is not None:
+        raise_all(checkpoint_changes(before.queries, queries))
 
 
 def _left(checkpoint: Checkpoint) -> dict[str, int]:

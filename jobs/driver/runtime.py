@@ -41,6 +41,7 @@ from penstock.jobs.driver.context import DriverContext
 from penstock.jobs.driver.ending import Ending
 from penstock.jobs.driver.generations import Generations
 from penstock.jobs.driver.given_up import GivenUp, Repetitions
+from penstock.jobs.driver.going_on import begun, refuse_a_socket
 from penstock.jobs.driver.lag import Gauges
 from penstock.jobs.driver.micro_batch import Emit
 from penstock.jobs.driver.old_executors import delete_old_executors
@@ -50,11 +51,11 @@ from penstock.jobs.driver.queries import Queries
 from penstock.jobs.driver.restarts import Restarts
 from penstock.jobs.driver.start_offsets import StartOffsets
 from penstock.jobs.driver.watch import within
-from penstock.jobs.errors import NoProgress, SocketHasNoPast
+from penstock.jobs.errors import NoProgress
 from penstock.jobs.kafka.brokers import Brokers
 from penstock.jobs.kafka.offset_commits import OffsetCommits
 from penstock.jobs.sources.opening import Offsets
-from penstock.jobs.spec import FromSocket, SpecFile, load
+from penstock.jobs.spec import SpecFile, load
 from penstock.jobs.spec import connection_addresses as connections
 from penstock.jobs.spec.checkpoint_settings import retention_conf
 from penstock.jobs.spec.stage_settings import stages_conf
@@ -160,7 +161,7 @@ class Driver:
                 self._run_in(session, lease)
 
     def _run_in(self, session: SparkSession, lease: Lease) -> None:
-        self._refuse_a_socket_that_goes_on()
+        refuse_a_socket(self._spec.job.spec, self._checkpoint)
         encounters, repetitions = Encounters(lease, self._checkpoint.uri), Repetitions()
         context = DriverContext(
             configuration=self._configuration,
@@ -240,18 +241,10 @@ class Driver:
     @property
     def _begun(self) -> bool:
         """Whether a query of the job has committed a micro-batch."""
-        queries = [self._checkpoint, *(self._checkpoint.of_query(name) for name in self._checkpoint.queries())]
-        return any(checkpoint.last_record().batch >= 0 for checkpoint in queries)
+        return bool(begun(self._checkpoint))
 
     def _brokers(self) -> Brokers:
         return Brokers(self._configuration.kafka, group=f"penstock.{self._spec.job.metadata.name}")
-
-    def _refuse_a_socket_that_goes_on(self) -> None:
-        sockets = [name for name, source in self._spec.job.spec.sources.items() if isinstance(source, FromSocket)]
-        if sockets and self._begun:
-            anew = "set upgradeMode: stateless and another restartNonce to start with an empty checkpoint"
-            fix = f"{anew}; to resume without data loss, read from Kafka"
-            raise SocketHasNoPast(path=f"spec.sources.{sockets[0]}.socket", given=self._checkpoint.uri, need="no checkpoint", fix=fix)
 
     def _planned_and_run(self, context: DriverContext) -> bool:
         """The job's queries, until they terminate.
@@ -273,9 +266,9 @@ class Driver:
                 commits.close()
 
     def _planned(self, context: DriverContext) -> list[QueryPlan]:
-        begun = self._offsets.by_group and self._begun
-        plans = planned(context, self._offsets.find(begun=begun))
-        if begun and any(plan.batches.last.batch < 0 for plan in plans):
+        goes_on = self._offsets.by_group and self._begun
+        plans = planned(context, self._offsets.find(begun=goes_on))
+        if goes_on and any(plan.batches.last.batch < 0 for plan in plans):
             # A new query of a job that runs already begins where the job's consumer group is.
             return planned(context, self._offsets.find())
         return plans

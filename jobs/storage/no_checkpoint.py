@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 
 from penstock.jobs.storage.checkpoint import BEFORE_THE_FIRST, BatchRecord, Checkpoint
@@ -15,19 +15,21 @@ class NoCheckpoint(Checkpoint):
     Args:
         uri: ``s3a://bucket/folder``, which need not exist.
         objects: name -> text of what it has nevertheless.
+        further: names of the further queries that have a checkpoint.
     """
 
-    def __init__(self, uri: str, objects: Mapping[str, str] = MappingProxyType({})) -> None:
+    def __init__(self, uri: str, objects: Mapping[str, str] = MappingProxyType({}), further: Sequence[str] = ()) -> None:
         super().__init__(uri)
         self._objects = objects
+        self._further = further
 
     def of_query(self, name: str) -> Checkpoint:
         """As `Checkpoint.of_query`."""
         return NoCheckpoint(f"{self.uri}/queries/{name}") if name else self
 
     def queries(self) -> list[str]:
-        """As `Checkpoint.queries`: none."""
-        return []
+        """As `Checkpoint.queries`."""
+        return list(self._further)
 
     def identity(self) -> str:
         """As `Checkpoint.identity`."""

@@ -44,7 +44,17 @@ class Release:
 
     @property
     def manifests(self) -> list[dict[str, Any]]:
-        """What it consists of."""
+        """What it consists of, without its hooks."""
+        return [one for one in self.given if not _is_hook(one)]
+
+    @property
+    def hooks(self) -> list[dict[str, Any]]:
+        """What Helm applies before an upgrade only."""
+        return [one for one in self.given if _is_hook(one)]
+
+    @property
+    def given(self) -> list[dict[str, Any]]:
+        """All that the chart is given."""
         manifests: list[dict[str, Any]] = json.loads(self.values)["manifests"]
         return manifests
 
@@ -103,6 +113,10 @@ def attempted(helm: Path, *arguments: str | Path) -> subprocess.CompletedProcess
     home = helm.parent
     environment = {name: str(home / f".{name.lower()}") for name in ("HELM_CACHE_HOME", "HELM_CONFIG_HOME", "HELM_DATA_HOME", "HOME")}
     return subprocess.run([helm, *arguments], env=environment, capture_output=True, text=True, timeout=120, check=False)
+
+
+def _is_hook(manifest: Mapping[str, Any]) -> bool:
+    return "helm.sh/hook" in manifest["metadata"].get("annotations", {})
 
 
 def named(manifests: Sequence[dict[str, Any]]) -> dict[tuple[str, str, str], dict[str, Any]]:

@@ -38,7 +38,7 @@ def test_helm_lint_has_nothing_to_say(helm: Path, charts: list[Release], tmp_pat
 
 def test_what_helm_renders_is_what_was_put_in(helm: Path, charts: list[Release], tmp_path: Path) -> None:
     for release in charts:
-        assert named(templated(helm, release, tmp_path)) == named(release.manifests)
+        assert named(templated(helm, release, tmp_path)) == named(release.given)
 
 
 def test_braces_in_a_manifest_are_text_to_helm(helm: Path, charts: list[Release], tmp_path: Path) -> None:
@@ -63,7 +63,7 @@ def test_all_of_a_release_is_in_the_api(released: list[Release], objects: Object
 
 def test_no_manifest_has_a_field_that_the_api_does_not_know(released: list[Release], objects: Objects) -> None:
     for release in released:
-        for manifest in release.manifests:
+        for manifest in release.given:
             objects.apply(manifest, dry_run=True)
 
 
@@ -104,6 +104,6 @@ def versions(releases: list[Release], objects: Objects) -> dict[tuple[str, str, 
 
 
 def upgrade(helm: Path, kube: ApiServer, release: Release, folder: Path) -> None:
-    """Releases it, as the stack does, but waits for no pod."""
-    options = ("--namespace", release.namespace, "--values", release.values_file(folder), "--kubeconfig", kube.kubeconfig)
+    """Releases it, as the stack does, but waits for no pod, and so not for its hooks either."""
+    options = ("--no-hooks", "--namespace", release.namespace, "--values", release.values_file(folder), "--kubeconfig", kube.kubeconfig)
     ran(helm, "upgrade", "--install", release.name, release.chart, *options)

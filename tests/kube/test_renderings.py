@@ -54,11 +54,17 @@ def test_a_job_of_the_operator_is_accepted(objects: Objects, crds: list[Object])
 
 
 def test_every_workload_may_start_its_pods(released: list[Release], objects: Objects) -> None:
-    manifests = [manifest for release in released for manifest in release.manifests]
+    manifests = [manifest for release in released for manifest in release.given]
     for quota in (manifest for manifest in manifests if manifest["kind"] == "ResourceQuota"):
         count(objects, quota)
     workloads = [manifest for manifest in manifests if manifest["kind"] in WORKLOADS]
-    assert {workload["metadata"]["name"] for workload in workloads} >= {"user-credit-driver", "flights-driver", "fluent-bit", "prometheus"}
+    assert {workload["metadata"]["name"] for workload in workloads} >= {
+        "user-credit-driver",
+        "flights-driver",
+        "flights-upgrade-check",
+        "fluent-bit",
+        "prometheus",
+    }
     for workload in workloads:
         objects.create(pod_of(workload), dry_run=True)
 

@@ -322,10 +322,10 @@ def test_a_local_directory_that_the_spec_places_is_left_to_it(conf: dict[str, st
     assert not [key for key in client_mode_conf(with_storage(10_240, conf)) if key.startswith(SCRATCH) and key not in conf]
 
 
-def test_the_quota_has_the_ephemeral_storage_of_the_driver_and_of_twice_the_executors() -> None:
+def test_the_quota_has_the_ephemeral_storage_of_the_driver_twice_the_executors_and_the_check_of_an_upgrade() -> None:
     job = with_storage(10_240)
     (quota,) = of_kind(job_manifests(job), "ResourceQuota")
-    storage_mib = job.plan.pods.driver.request_ephemeral_storage_mib + 2 * job.plan.pods.executor.count * 10_240
+    storage_mib = job.plan.pods.driver.request_ephemeral_storage_mib + 2 * job.plan.pods.executor.count * 10_240 + 512
     assert quota["spec"]["hard"]["requests.ephemeral-storage"] == f"{storage_mib}Mi"
 
 
@@ -368,13 +368,13 @@ def test_executors_have_an_account_of_their_own_without_a_token() -> None:
     assert driver_template(job)["spec"]["automountServiceAccountToken"] is True
 
 
-def test_a_namespace_takes_what_was_planned_and_the_executors_of_a_restart() -> None:
+def test_a_namespace_takes_what_was_planned_the_executors_of_a_restart_and_the_check_of_an_upgrade() -> None:
     job = deployed()
     (quota,) = of_kind(job_manifests(job), "ResourceQuota")
     hard = quota["spec"]["hard"]
-    assert hard["pods"] == "5"
-    assert hard["requests.memory"] == hard["limits.memory"] == f"{2048 + 4 * 16384}Mi"
-    assert hard["requests.cpu"] == "18000m"
+    assert hard["pods"] == "6"
+    assert hard["requests.memory"] == hard["limits.memory"] == f"{2048 + 4 * 16384 + 1024}Mi"
+    assert hard["requests.cpu"] == "18500m"
     assert hard["services.loadbalancers"] == hard["services.nodeports"] == hard["persistentvolumeclaims"] == "0"
 
 

@@ -68,10 +68,21 @@ def with_job(tmp_path: Path) -> Callable[..., Content]:
     return made
 
 
-def manifests(stack: Content, job: str = "user-credit") -> list[dict[str, Any]]:
+def given(stack: Content, job: str = "user-credit") -> list[dict[str, Any]]:
+    """All that a job's release is given."""
     (text,) = stack["resource"]["helm_release"][f"job-{job}"]["values"]
     parsed: list[dict[str, Any]] = json.loads(text)["manifests"]
     return parsed
+
+
+def manifests(stack: Content, job: str = "user-credit") -> list[dict[str, Any]]:
+    """A job's objects, without the hooks of its release."""
+    return [one for one in given(stack, job) if "helm.sh/hook" not in one["metadata"].get("annotations", {})]
+
+
+def hooks(stack: Content, job: str = "user-credit") -> list[dict[str, Any]]:
+    """The hooks of a job's release."""
+    return [one for one in given(stack, job) if "helm.sh/hook" in one["metadata"].get("annotations", {})]
 
 
 def runtime(objects: list[dict[str, Any]]) -> dict[str, Any]:
@@ -97,8 +108,29 @@ def test_a_release_has_time_for_the_driver_that_stops_and_the_one_that_starts(st
 
 @pytest.mark.parametrize("job", ["user-credit", "flights"])
 def test_every_manifest_is_one_by_kubernetes_own_schemas(stack: Content, job: str) -> None:
-    for manifest in manifests(stack, job):
+    for manifest in given(stack, job):
         hold(manifest)
+
+
+@pytest.mark.parametrize("operator", [False, True])
+@pytest.mark.parametrize("trigger", ["10s", "availableNow"])
+def test_every_upgrade_is_checked_in_the_new_image_with_the_new_configuration(
+    with_job: Callable[..., Content], *, operator: bool, trigger: str
+) -> None:
+    sources = {name: {"kafka": {"topic": f"events-{name}", "partitions": 10, "startingOffsets": "earliest"}} for name in ("a", "b")}
+    stack = with_job({"trigger": trigger, "sources": sources}, lambda spec: spec["eks"].update(sparkOperator=operator))
+    files, check = hooks(stack)
+    assert (files["kind"], check["kind"]) == ("ConfigMap", "Job")
+    assert int(files["metadata"]["annotations"]["helm.sh/hook-weight"]) < int(check["metadata"]["annotations"]["helm.sh/hook-weight"])
+    (own,) = of_kind(manifests(stack), "ConfigMap")
+    assert files["data"]["job.yaml"] == own["data"]["job.yaml"]
+    checked, run = (json.loads(one["data"]["runtime.json"]) for one in (files, own))
+    assert {name for name in run if run[name] != checked[name]} == {"master", "sparkConf"}
+    pod = check["spec"]["template"]["spec"]
+    volume = {"name": "configuration", "configMap": {"name": files["metadata"]["name"], "defaultMode": 0o444}}
+    assert volume in pod["volumes"]
+    assert pod["serviceAccountName"] == "user-credit-driver"
+    assert check["spec"]["activeDeadlineSeconds"] < stack["resource"]["helm_release"]["job-user-credit"]["timeout"]
 
 
 def test_a_job_gets_the_outputs_of_the_other_stacks(stack: Content) -> None:
@@ -123,9 +155,9 @@ def test_a_changed_parallelism_changes_executors_and_quota(with_job: Callable[..
         (quota,) = of_kind(objects, "ResourceQuota")
         return runtime(objects)["sparkConf"]["spark.executor.instances"], quota["spec"]["hard"]["pods"]
 
-    assert instances(manifests(stack)) == ("2", "5")
+    assert instances(manifests(stack)) == ("2", "6")
     kafka = {name: {"kafka": {"topic": f"events-{name}", "partitions": 20}} for name in ("a", "b")}
-    assert instances(manifests(with_job({"parallelism": 20, "sources": kafka}))) == ("4", "9")
+    assert instances(manifests(with_job({"parallelism": 20, "sources": kafka}))) == ("4", "10")
 
 
 def test_a_bounded_run_is_a_job(with_job: Callable[..., Content]) -> None:
@@ -175,8 +207,8 @@ def test_a_job_with_a_tag_of_its_own_is_released_without_the_others(stack: Conte
     before, after = stack["resource"]["helm_release"], changed["resource"]["helm_release"]
     assert after["job-user-credit"] == before["job-user-credit"]
     # Of the job itself, the image of its driver and of its executors changes, and nothing else.
-    same = json.dumps(manifests(changed, "flights")).replace("/jobs:1.4.2", "/jobs:0.1.0")
-    assert json.loads(same) == manifests(stack, "flights")
+    same = json.dumps(given(changed, "flights")).replace("/jobs:1.4.2", "/jobs:0.1.0")
+    assert json.loads(same) == given(stack, "flights")
     different = [new for old, new in zip(manifests(stack, "flights"), manifests(changed, "flights"), strict=True) if old != new]
     assert [one["kind"] for one in different] == ["ConfigMap", "StatefulSet"]
     (driver,) = of_kind(different, "StatefulSet")

@@ -1,0 +1,125 @@
+"""The check before an upgrade: ``python -m penstock.jobs.driver.upgrade_check CONFIGURATION.json``.
+
+Runs in the image and with the configuration that are about to be deployed, while the job's driver of before runs on, and decides whether
+the new driver could go on with what the job has stored, as that driver itself would decide it. The job's lease is not taken, nothing is
+written to S3, and neither brokers nor databases are asked. Spark analyzes the app's queries, in one local JVM, only if there is state that
+they must fit.
+
+Exit code 0: the upgrade may go on; 1: the new driver would not start, and so the job must not be upgraded; 5: the check itself has failed,
+and may be tried again. The error is written to the log and as the termination message of the container.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+
+from penstock.jobs.configuration.runtime import RuntimeConfiguration
+from penstock.jobs.driver import app, rewind
+from penstock.jobs.driver.bounded import refuse_after_the_end
+from penstock.jobs.driver.fingerprint import fingerprint
+from penstock.jobs.driver.generations import refuse_another_checkpoint
+from penstock.jobs.driver.going_on import begun, refuse_a_socket
+from penstock.jobs.driver.pod import leave_message
+from penstock.jobs.errors import BucketUnreachable, ConditionalWriteFailed, UpgradeNotChecked
+from penstock.jobs.spec import SpecFile, load
+from penstock.jobs.storage.checkpoint import FINISHED, Checkpoint
+from penstock.jobs.storage.generation import JobFolder, QueryRecord
+from penstock.jobs.storage.rewind_request import RewindRequestFile
+from penstock.jobs.stream.task_errors import first_line
+from penstock.sizing.errors import CheckFailed, PenstockError
+
+# Says nothing of the upgrade.
+_OUTAGES = (BucketUnreachable, ConditionalWriteFailed, UpgradeNotChecked)
+
+# What the queries keep that would go on with a checkpoint, by their names.
+Analysis = Callable[[RuntimeConfiguration, SpecFile, Checkpoint], dict[str, QueryRecord]]
+
+
+def main(arguments: list[str]) -> int:
+    """Checks the job of a configuration file. Returns the exit code."""
+    parser = argparse.ArgumentParser(prog="python -m penstock.jobs.driver.upgrade_check")
+    parser.add_argument("configuration", type=Path)
+    try:
+        print(check(RuntimeConfiguration.read(parser.parse_args(arguments).configuration)), flush=True)
+    except Exception as failure:
+        return _failed(failure)
+    return 0
+
+
+def check(configuration: RuntimeConfiguration, analyze: Analysis | None = None) -> str:
+    """Decides whether a job can be upgraded. Nothing is written.
+
+    Args:
+        configuration: of the driver that is about to be deployed.
+        analyze: finds out what its queries keep; by default with a Spark of its own.
+
+    Returns:
+        Why the upgrade may go on, for people.
+
+    Raises:
+        PenstockError: what the new driver would end with: JOB-008, JOB-021, JOB-022, JOB-086, JOB-093, JOB-094, JOB-105, and those of an app that
+            can't be built; JOB-009 if the bucket is out of reach.
+    """
+    spec = load(Path(configuration.spec))
+    job, folder = spec.job.spec, JobFolder(configuration.job_folder)
+    request = RewindRequestFile(folder.uri).read()
+    decided = folder.continuation(fingerprint(spec, configuration), job.upgrade_mode, job.rewind_to, request)
+    if not decided.begins:
+        return f"nothing has changed: the driver goes on as generation {decided.number}"
+    if decided.rewinds_to is not None:
+        rewind.refuse_what_has_no_past(job)
+    checkpoint = folder.checkpoint(decided.checkpoint)
+    queries = begun(checkpoint)
+    if not queries:
+        return f"no micro-batch has been committed to {checkpoint.uri}: there is no state"
+    if job.bounded:
+        # The run that has finished keeps its result; one of an environment's next deploys must not fail for it.
+        if checkpoint.get(FINISHED) is not None:
+            return f"{checkpoint.uri} is of a bounded run that has finished"
+    else:
+        for name in queries:
+            refuse_after_the_end(checkpoint.of_query(name).last_record(), checkpoint.of_query(name))
+    refuse_a_socket(job, checkpoint)
+    if job.checkpoint.state_schema == "any":
+        return "checkpoint.stateSchema is any: Spark decides when the driver starts"
+    now = (analyze or _analyzed)(configuration, spec, checkpoint)
+    refuse_another_checkpoint(folder, decided.checkpoint, {name: query for name, query in now.items() if name in queries})
+    return f"generation {decided.number} can go on with {checkpoint.uri}"
+
+
+def _analyzed(configuration: RuntimeConfiguration, spec: SpecFile, checkpoint: Checkpoint) -> dict[str, QueryRecord]:
+    # PySpark takes long to import, and most upgrades of jobs without state need none.
+    from penstock.jobs.driver import session as spark_session
+    from penstock.jobs.driver.check import queries_on
+
+    app.importable((*configuration.app_path, *configuration.package_path))
+    conf = {**spark_session.state_conf(spec.job.spec.state), **configuration.spark_conf}
+    session = spark_session.build(f"{spec.job.metadata.name}-upgrade-check", configuration.master, conf)
+    session.sparkContext.setLogLevel("ERROR")
+    try:
+        with tempfile.TemporaryDirectory() as folder:
+            return queries_on(checkpoint, spec, [Path(path) for path in configuration.app_path], session, Path(folder))
+    finally:
+        session.stop()
+
+
+def _failed(failure: Exception) -> int:
+    """Reports why the upgrade does not go on. Returns the exit code."""
+    error = failure if isinstance(failure, PenstockError) else _unexpected(failure)
+    print(error.render(), file=sys.stderr, flush=True)
+    leave_message(error)
+    undecided = any(isinstance(one, _OUTAGES) for one in error.errors)
+    return UpgradeNotChecked.exit_code if undecided else CheckFailed.exit_code
+
+
+def _unexpected(failure: Exception) -> UpgradeNotChecked:
+    fix = "check the log of the check's pod; checkpoint.stateSchema: any deploys without an analysis of the app"
+    return UpgradeNotChecked(path="the check of the upgrade", given=f"{type(failure).__name__}: {first_line(failure)}", fix=fix)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
