@@ -27,14 +27,20 @@ def fingerprint(spec: SpecFile, configuration: RuntimeConfiguration) -> Fingerpr
         configuration: what the driver was started with.
     """
     return Fingerprint(
-        app=_app(spec, [Path(folder) for folder in configuration.app_path]),
-        spec=_spec(spec),
+        app=app_hash(spec, [Path(folder) for folder in configuration.app_path]),
+        spec=spec_hash(spec),
         plan=configuration.plan,
         image=os.environ.get(IMAGE_VARIABLE) or None,
     )
 
 
-def _app(spec: SpecFile, app_path: Sequence[Path]) -> str:
+def app_hash(spec: SpecFile, app_path: Sequence[Path]) -> str:
+    """Of the app and of the modules that it imports from its folders; empty for one that is not found there.
+
+    Args:
+        spec: the job's.
+        app_path: folders of the app besides that of the spec.
+    """
     try:
         return content_hash(app_sources(spec.job.spec.app, spec.path.parent, app_path))
     except AppNotFound:
@@ -42,7 +48,7 @@ def _app(spec: SpecFile, app_path: Sequence[Path]) -> str:
         return ""
 
 
-def _spec(spec: SpecFile) -> str:
+def spec_hash(spec: SpecFile) -> str:
     """Of what the team has written, so that a default of a later release changes nothing, with the schemas beside it."""
     written = spec.job.model_dump(mode="json", by_alias=True, exclude_unset=True, exclude={"spec": _NOT_RUN})
     text = json.dumps([written, avro_schemas(spec)], sort_keys=True)

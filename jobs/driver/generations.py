@@ -19,7 +19,7 @@ from penstock.jobs.errors import CheckpointDamaged
 from penstock.jobs.spec import SpecFile
 from penstock.jobs.spec.checkpoint_settings import retained_batches, retention_conf
 from penstock.jobs.storage.checkpoint import OUTLIVED_BATCHES, Checkpoint
-from penstock.jobs.storage.generation import Continuation, Fingerprint, Generation, JobFolder, Parent, QueryRecord, Versions
+from penstock.jobs.storage.generation import Continuation, Fingerprint, Generation, JobFolder, Parent, QueryRecord, RecordedSpec, Versions
 from penstock.jobs.storage.lease import Lease, LeaseFile, StoredLease
 from penstock.jobs.storage.lease_holder import LeaseHolder
 from penstock.jobs.storage.rewind_request import RewindRequestFile, StartPoint
@@ -118,6 +118,8 @@ class Generations:
         decided = self._decided
         assert decided is not None, "decide() comes first"
         if not decided.begins:
+            # A driver that crashed in between has left the record without it, as an earlier release has.
+            self._folder.record_spec(decided.number, self._recorded_spec)
             return
         if self._spec.job.spec.checkpoint.state_schema == "same":
             begun = {plan.share.query: plan.record for plan in plans if plan.batches.last.batch >= 0}
@@ -136,6 +138,7 @@ class Generations:
             queries={plan.share.query: plan.record for plan in plans},
         )
         self._folder.begin(generation)
+        self._folder.record_spec(generation.number, self._recorded_spec)
         self._decided = Continuation(decided.number, decided.checkpoint, generation, begins=False, starts=generation.starts)
 
     def _parent(self, decided: Continuation, token: int) -> Parent | None:
@@ -149,6 +152,10 @@ class Generations:
         """Micro-batches after which records of Penstock expire: later than Spark's, of which each needs its record."""
         conf = {**retention_conf(self._spec.job.spec), **self._configuration.spark_conf}
         return retained_batches(conf) + OUTLIVED_BATCHES
+
+    @property
+    def _recorded_spec(self) -> RecordedSpec:
+        return RecordedSpec(text=self._spec.document.text)
 
     @cached_property
     def fingerprint(self) -> Fingerprint:

@@ -196,6 +196,16 @@ class Generation(_Record):
     queries: dict[str, QueryRecord] = Field(default_factory=dict)
 
 
+class RecordedSpec(_Record):
+    """The spec of a generation, beside its record: ``penstock/generations/<number>.spec.json``.
+
+    Args:
+        text: of the spec file.
+    """
+
+    text: str
+
+
 @dataclass(frozen=True)
 class Continuation:
     """What a driver goes on with.
@@ -352,6 +362,31 @@ class JobFolder(Objects):
                 fix="stop the other driver, which does not take the lease",
             )
 
+    def record_spec(self, number: int, spec: RecordedSpec) -> None:
+        """Records what the spec of a generation is, unless that is recorded: it is for people, and no driver reads it.
+
+        Raises:
+            ConditionalWriteFailed: JOB-082.
+            BucketUnreachable: JOB-009.
+        """
+        self.put_once(_spec_name(number), spec.model_dump_json(by_alias=True))
+
+    def recorded_spec(self, number: int) -> RecordedSpec | None:
+        """The spec of a generation; None of one of an earlier release.
+
+        Raises:
+            CheckpointDamaged: JOB-008, it can't be read.
+            BucketUnreachable: JOB-009.
+        """
+        try:
+            text = self.get(_spec_name(number))
+            return None if text is None else RecordedSpec.model_validate_json(text)
+        except (ValidationError, UnicodeDecodeError) as error:
+            path, fix = f"{self.uri}/penstock/{_spec_name(number)}", "restore it from its versions, or delete it: no driver needs it"
+            raise CheckpointDamaged(
+                path=path, given=str(error).splitlines()[0], need=f"the spec of generation {number}", fix=fix
+            ) from error
+
     def refuse_missing(self, current: Generation) -> None:
         """Raises if the checkpoint of a generation is gone.
 
@@ -382,3 +417,7 @@ def _next_checkpoint(current: Generation) -> int:
 
 def _name(number: int) -> str:
     return f"{_FOLDER}{number}.json"
+
+
+def _spec_name(number: int) -> str:
+    return f"{_FOLDER}{number}.spec.json"

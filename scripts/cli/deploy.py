@@ -12,11 +12,14 @@ from typing import Any
 
 from penstock.infra.deployable import deployable_plans
 from penstock.infra.plans import EnvironmentPlans
+from penstock.jobs.errors import BucketUnreachable
 from penstock.scripts.cli import offline_changes
 from penstock.scripts.cli.environment_argument import add_environment_argument, chosen, take_stacks
 from penstock.scripts.cli.output import add_output_argument, as_text
 from penstock.scripts.errors import CredentialsMissing, WrongUsage
-from penstock.scripts.planning.app_path import add_app_path_argument
+from penstock.scripts.operations import changes_of_jobs
+from penstock.scripts.operations.job_changes import JobChanges, job_changes
+from penstock.scripts.planning.app_path import add_app_path_argument, folders_of_apps
 from penstock.scripts.progress import Steps
 from penstock.scripts.provisioning import changes_table, machine, state_bucket, workplace, zones
 from penstock.scripts.provisioning.aws_access import AwsAccess
@@ -25,7 +28,11 @@ from penstock.scripts.provisioning.deployment import DeployedStack, Deployment, 
 from penstock.scripts.provisioning.introduction import end_in_order, introduce
 from penstock.scripts.provisioning.stacks import synthesized
 from penstock.scripts.render.screen import screen_of
+from penstock.sizing.errors import PenstockError
 from penstock.sizing.planned import SCHEMA_VERSION
+
+# The stack of the jobs' releases; its module imports cdktf, which takes long.
+_JOBS = "jobs-charts"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -106,16 +113,33 @@ def _deploy(arguments: argparse.Namespace, aws: AwsAccess, plans: EnvironmentPla
     if arguments.unlock:
         _unlock(deployment, arguments)
     planned = deployment.plan()
+    changes = _changed_jobs(arguments, aws, plans, steps) if _JOBS in {stack.name for stack in stacks} else []
     if arguments.output == "table":
-        sys.stdout.write("\n" + changes_table.render(planned, screen_of(sys.stdout, os.environ)))
+        screen = screen_of(sys.stdout, os.environ)
+        sys.stdout.write("\n" + changes_table.render(planned, screen))
+        if changes:
+            sys.stdout.write("\n" + changes_of_jobs.rendered(changes, screen))
         sys.stdout.flush()
     done: Sequence[DeployedStack] = ()
     if not arguments.plan_only and not deployment.nothing_to_do:
         if not arguments.yes:
             confirm(f"Apply this to {environment.name} in account {environment.spec.account}?", "yes", shown=arguments.output == "table")
         done = _applied_in_order(deployment, arguments, steps)
-    _print_result(arguments, deployment, done)
+    _print_result(arguments, deployment, done, changes)
     return 0
+
+
+def _changed_jobs(arguments: argparse.Namespace, aws: AwsAccess, plans: EnvironmentPlans, steps: Steps) -> list[JobChanges]:
+    """The jobs that run and are to change; none before the bucket of the checkpoints is there. A deploy may be what mends the records."""
+    folders = folders_of_apps(arguments.app_path, aws.environment)
+    try:
+        changes = job_changes(plans, aws.environment, aws.client("s3"), app_path=folders)
+    except BucketUnreachable:
+        return []
+    except PenstockError as error:
+        steps.line("jobs", f"their changes can't be shown: {error}")
+        return []
+    return [job for job in changes if job.state not in ("not running yet", "unchanged")]
 
 
 def _applied_in_order(deployment: Deployment, arguments: argparse.Namespace, steps: Steps) -> list[DeployedStack]:
@@ -144,7 +168,9 @@ def _unlock(deployment: Deployment, arguments: argparse.Namespace) -> None:
     deployment.terraform(arguments.stacks[0]).unlock(arguments.unlock)
 
 
-def _print_result(arguments: argparse.Namespace, deployment: Deployment, done: Sequence[DeployedStack]) -> None:
+def _print_result(
+    arguments: argparse.Namespace, deployment: Deployment, done: Sequence[DeployedStack], changes: Sequence[JobChanges]
+) -> None:
     """The result; outputs only after an apply, because before one they may not exist."""
     outputs_by_stack = outputs(deployment) if not arguments.plan_only else {}
     if arguments.output != "table":
@@ -156,6 +182,7 @@ def _print_result(arguments: argparse.Namespace, deployment: Deployment, done: S
             "region": spec.region,
             "against": "the state",
             "stacks": changes_table.document(deployment.planned),
+            "jobs": [job.model_dump(by_alias=True, mode="json") for job in changes],
             "applied": [_applied(stack) for stack in done if stack.applied is not None],
             "outputs": outputs_by_stack,
         }

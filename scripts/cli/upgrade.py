@@ -1,4 +1,6 @@
-"""``penstock upgrade check``: whether changed jobs can go on with the state that they have. Nothing is written, and nothing runs."""
+"""``penstock upgrade``: whether changed jobs can go on with the state that they have, and what their changes mean. Nothing is written, and
+nothing runs.
+"""
 
 from __future__ import annotations
 
@@ -15,9 +17,11 @@ from penstock.jobs.storage.generation import QueryRecord
 from penstock.scripts.cli.environment_argument import add_environment_argument, chosen
 from penstock.scripts.cli.output import add_output_argument, as_text
 from penstock.scripts.installation import app_packages
+from penstock.scripts.operations.changes_of_jobs import rendered
 from penstock.scripts.operations.deployed_job import jobs_of
+from penstock.scripts.operations.job_changes import JobChanges, job_changes
 from penstock.scripts.operations.upgrade_check import UpgradeCheck, Verdict, checked
-from penstock.scripts.planning.app_path import add_app_path_argument, folders_of_apps
+from penstock.scripts.planning.app_path import add_app_path_argument, folders_of_apps, with_app_path
 from penstock.scripts.progress import Steps
 from penstock.scripts.provisioning.aws_access import AwsAccess
 from penstock.scripts.render.screen import screen_of
@@ -37,17 +41,22 @@ _COLUMNS = (Column("job"), Column("state"), Column("generation", right=True), Co
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The arguments of the verb."""
-    check = parser.add_subparsers(dest="action", required=True, metavar="ACTION").add_parser(
-        "check", help="check whether jobs can go on with their state", allow_abbrev=False
-    )
-    add_environment_argument(check)
-    add_app_path_argument(check)
-    check.add_argument("--job", action="append", default=[], metavar="NAME", help="a job of the environment (default: all); repeatable")
-    add_output_argument(check)
+    actions = parser.add_subparsers(dest="action", required=True, metavar="ACTION")
+    for name, help_ in (
+        ("check", "check whether jobs can go on with their state"),
+        ("plan", "show what changes jobs, and what each change means"),
+    ):
+        action = actions.add_parser(name, help=help_, allow_abbrev=False)
+        add_environment_argument(action)
+        add_app_path_argument(action)
+        action.add_argument(
+            "--job", action="append", default=[], metavar="NAME", help="a job of the environment (default: all); repeatable"
+        )
+        add_output_argument(action)
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Checks jobs as they are in the environment's files against the generations that are deployed.
+    """Checks jobs as they are in the environment's files against the generations that are deployed, or shows how they differ.
 
     Returns:
         0, or 1 if a job can't go on with its state.
@@ -58,6 +67,8 @@ def run(arguments: argparse.Namespace) -> int:
     environment = chosen(arguments)
     specs = jobs_of(environment, arguments.job)
     aws = AwsAccess(environment)
+    if arguments.action == "plan":
+        return _plan(arguments, environment, aws)
     aws.check_account()
     now = _now(specs, arguments, environment, Steps())
     bucket, s3 = environment.spec.buckets.checkpoints, aws.client("s3")
@@ -67,10 +78,26 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.output == "table":
         _print(environment, results)
     else:
-        document = {"schemaVersion": SCHEMA_VERSION, "environment": environment.name}
-        listed = [one.model_dump(by_alias=True, mode="json") for one in results]
-        sys.stdout.write(as_text({**document, "jobs": listed}, arguments.output))
+        _dump(environment, results, arguments.output)
     return CheckFailed.exit_code if any(one.verdict == "refused" for one in results) else 0
+
+
+def _plan(arguments: argparse.Namespace, environment: Environment, aws: AwsAccess) -> int:
+    planned = plans(with_app_path(environment, arguments.app_path))
+    aws.check_account()
+    folders = folders_of_apps(arguments.app_path, environment)
+    jobs = job_changes(planned, environment, aws.client("s3"), arguments.job, folders)
+    if arguments.output == "table":
+        sys.stdout.write(rendered(jobs, screen_of(sys.stdout, os.environ)) if jobs else f"environment {environment.name} has no jobs\n")
+    else:
+        _dump(environment, jobs, arguments.output)
+    return CheckFailed.exit_code if any(one.impossible for one in jobs) else 0
+
+
+def _dump(environment: Environment, results: Sequence[UpgradeCheck | JobChanges], output: str) -> None:
+    document = {"schemaVersion": SCHEMA_VERSION, "environment": environment.name}
+    listed = [one.model_dump(by_alias=True, mode="json") for one in results]
+    sys.stdout.write(as_text({**document, "jobs": listed}, output))
 
 
 def _now(

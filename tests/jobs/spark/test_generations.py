@@ -59,12 +59,20 @@ def test_a_changed_job_goes_on_with_its_state_or_begins_without_as_its_upgrade_m
     assert (first.number, first.checkpoint, first.parent, first.mode) == (1, 1, None, "last-state")
     assert first.starts == {"a": {job.topics["a"]: {0: 0}}}
     assert first.queries[""].sources == ("a",)
+    written = job.spec.read_text(encoding="utf-8")
+    recorded = _folder(job).recorded_spec(1)
+    assert recorded is not None and recorded.text == written
     state = surroundings.session.read.format("state-metadata").load(_folder(job).checkpoint(1).uri).collect()
     assert [(operator.id, operator.name) for operator in first.queries[""].operators] == [(0, "Aggregate")]
     assert [(row.operatorId, row.operatorName) for row in state] == [(0, "stateStoreSave")]
     # A restart is no other generation.
     _run(job)
     assert _folder(job).generations() == [1]
+    # One that an earlier release has begun gets its spec at the next start.
+    _folder(job).delete("generations/1.spec.json")
+    _run(job)
+    recorded = _folder(job).recorded_spec(1)
+    assert recorded is not None and recorded.text == written
 
     job.edit(_set(trigger="2ms"))
     job.feed("a", _row("30:02"), _row("31:00"))

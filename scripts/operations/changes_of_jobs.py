@@ -1,0 +1,39 @@
+"""The changes of jobs as text for people."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from penstock.jobs.spec.change_effects import Effect
+from penstock.scripts.operations.job_changes import JobChanges
+from penstock.scripts.render.screen import Screen
+from penstock.scripts.render.table import Column, Row, Styled, table
+
+_STYLES: dict[Effect, str] = {
+    "nothing": "green",
+    "restart": "green",
+    "restart with state": "yellow",
+    "state must be reset": "red",
+    "refused": "red",
+}
+_CHANGES = (Column("change"), Column("runs", wraps=True), Column("wanted", wraps=True), Column("means"), Column("because", wraps=True))
+_PLAN = (Column("plan"), Column("runs", right=True), Column("wanted", right=True))
+
+
+def rendered(jobs: Sequence[JobChanges], screen: Screen) -> str:
+    """A paragraph for each job that changes, and a line for each that does not."""
+    return "\n".join(line for job in jobs for line in _job(job, screen)) + "\n"
+
+
+def _job(job: JobChanges, screen: Screen) -> Iterator[str]:
+    runs = "" if job.generation is None else f" (generation {job.generation} runs)"
+    yield f"{job.job}: {job.state}{runs}"
+    if job.changes:
+        rows: list[Row] = [[one.what, one.before, one.now, Styled(one.effect, _STYLES[one.effect]), one.why] for one in job.changes]
+        yield from ["", *table(_CHANGES, rows, screen)]
+    if job.plan:
+        amounts: list[Row] = [[one.what, one.before, one.now] for one in job.plan]
+        yield from ["", *table(_PLAN, amounts, screen)]
+    yield from (f"  note: {note}" for note in job.notes)
+    if job.changes or job.plan:
+        yield ""

@@ -1,0 +1,235 @@
+"""What is wanted of a job beside what runs: each change with what it means, and what it does to plan and cost."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+from pydantic import BaseModel, ConfigDict
+from pydantic.alias_generators import to_camel
+
+from penstock.infra.environment import Environment
+from penstock.infra.image_tag import image_tags
+from penstock.infra.plans import EnvironmentPlans, JobPlan
+from penstock.jobs.configuration.plan_hash import plan_hash
+from penstock.jobs.document import dotted, parse_text
+from penstock.jobs.driver.fingerprint import app_hash
+from penstock.jobs.spec import SpecFile, StreamingJob
+from penstock.jobs.spec.change_effects import EFFECTS, Effect
+from penstock.jobs.spec.changes import changed_fields
+from penstock.jobs.storage.generation import Generation, JobFolder
+from penstock.jobs.targets import targets
+from penstock.scripts.render.money import usd
+from penstock.sizing.errors import PenstockError
+from penstock.sizing.plan import plan
+from penstock.sizing.planned import Plan
+
+if TYPE_CHECKING:
+    from mypy_boto3_s3 import S3Client
+
+_DISTRIBUTION = "penstock-kit"
+_NOT_SET = "not set"
+# From the least to the most.
+ORDER: tuple[Effect, ...] = ("nothing", "restart", "restart with state", "state must be reset", "refused")
+
+State = Literal["not running yet", "unchanged", "goes on with its state", "begins without its state"]
+
+
+class _Said(BaseModel):
+    model_config = ConfigDict(frozen=True, strict=True, extra="forbid", alias_generator=to_camel, validate_by_name=True)
+
+
+class Change(_Said):
+    """A change of a job.
+
+    Args:
+        what: a field of the spec by its path, or ``app``, ``image``, ``plan`` or ``penstock``.
+        before: as it runs; a field as it is written.
+        now: as it is wanted.
+        effect: what it takes.
+        why: for people.
+    """
+
+    what: str
+    before: str
+    now: str
+    effect: Effect
+    why: str
+
+
+class Quantity(_Said):
+    """A quantity of the plan that changes.
+
+    Args:
+        what: with its unit.
+        before: of the spec that runs.
+        now: of the spec that is wanted.
+    """
+
+    what: str
+    before: str
+    now: str
+
+
+class JobChanges(_Said):
+    """A job's changes.
+
+    Args:
+        job: its name.
+        generation: number of the newest one that has begun, which is what runs.
+        state: what a deploy would do with its state, as far as the spec decides it.
+        effect: the most that a change takes.
+        changes: of the spec, in its order, and of what else a generation is.
+        plan: quantities that differ, by today's prices and catalog, for the app as it is here.
+        notes: what could not be compared.
+    """
+
+    job: str
+    generation: int | None = None
+    state: State
+    effect: Effect = "nothing"
+    changes: tuple[Change, ...] = ()
+    plan: tuple[Quantity, ...] = ()
+    notes: tuple[str, ...] = ()
+
+    @property
+    def impossible(self) -> bool:
+        """Whether a change can't be had with the state that the job is to go on with."""
+        return self.state == "goes on with its state" and self.effect in ("state must be reset", "refused")
+
+
+def job_changes(
+    planned: EnvironmentPlans, environment: Environment, s3: S3Client, names: Sequence[str] = (), app_path: Sequence[Path] = ()
+) -> list[JobChanges]:
+    """The changes of an environment's jobs. Nothing is written.
+
+    Args:
+        planned: the jobs as they are wanted.
+        environment: of them.
+        s3: client.
+        names: of the jobs that are meant; all if there are none.
+        app_path: folders of the apps besides those of the specs.
+
+    Raises:
+        PenstockError: JOB-008, JOB-009, INF-050, INF-053.
+    """
+    tags = image_tags(environment, [job.name for job in planned.jobs])
+    bucket = environment.spec.buckets.checkpoints
+    return [
+        _Compared(job, JobFolder(f"s3a://{bucket}/{job.name}", s3), tags[job.name], planned, app_path).changes()
+        for job in planned.jobs
+        if not names or job.name in names
+    ]
+
+
+class _Compared:
+    """A job as it runs beside what is wanted.
+
+    Args:
+        wanted: the job.
+        folder: of it.
+        tag: of the image that is wanted.
+        planned: all jobs of the environment.
+        app_path: folders of the apps.
+    """
+
+    def __init__(self, wanted: JobPlan, folder: JobFolder, tag: str, planned: EnvironmentPlans, app_path: Sequence[Path]) -> None:
+        self._wanted = wanted
+        self._folder = folder
+        self._tag = tag
+        self._planned = planned
+        self._app_path = app_path
+
+    def changes(self) -> JobChanges:
+        current = self._folder.current()
+        if current is None:
+            earlier = ("its checkpoint is of a release that recorded no generations",) if self._folder.checkpoints() else ()
+            return JobChanges(job=self._wanted.name, state="not running yet", notes=earlier)
+        before, notes = self._before(current)
+        changes = (*(self._of_spec(before) if before else ()), *self._of_the_rest(current))
+        effect = ORDER[max((ORDER.index(change.effect) for change in changes), default=0)]
+        quantities, unplanned = self._quantities(before)
+        return JobChanges(
+            job=self._wanted.name,
+            generation=current.number,
+            state=self._state(effect, current),
+            effect=effect,
+            changes=changes,
+            plan=quantities,
+            notes=(*notes, *unplanned),
+        )
+
+    def _state(self, effect: Effect, current: Generation) -> State:
+        spec = self._wanted.spec.job.spec
+        if spec.rewind_to is not None and spec.rewind_to != current.rewound_to:
+            return "begins without its state"
+        if effect == "nothing":
+            return "unchanged"
+        return "begins without its state" if spec.upgrade_mode == "stateless" else "goes on with its state"
+
+    def _before(self, current: Generation) -> tuple[SpecFile | None, tuple[str, ...]]:
+        """The spec as it runs, and what prevents it from being compared."""
+        recorded = self._folder.recorded_spec(current.number)
+        if recorded is None:
+            note = f"generation {current.number} is of a release that recorded no spec: its fields can't be compared"
+            return None, (note,)
+        try:
+            document = parse_text(recorded.text, f"generation {current.number} of {self._wanted.name}")
+            return SpecFile(path=self._wanted.spec.path, document=document, job=document.parse(StreamingJob)), ()
+        except PenstockError as error:
+            return None, (f"the spec of generation {current.number} is not one of this release: {error.errors[0].code}",)
+
+    def _of_spec(self, before: SpecFile) -> Iterator[Change]:
+        now = self._wanted.spec
+        for path, kind in changed_fields(before.job, now.job):
+            effect, why = EFFECTS[kind]
+            old, new = (file.document.given(path) or _NOT_SET for file in (before, now))
+            yield Change(what=dotted(path), before=old, now=new, effect=effect, why=why)
+
+    def _of_the_rest(self, current: Generation) -> Iterator[Change]:
+        ran = current.fingerprint
+        app = app_hash(self._wanted.spec, self._app_path)
+        if app != ran.app:
+            why = "its operators must keep what the checkpoint has: penstock upgrade check"
+            yield Change(what="app", before=ran.app or "installed", now=app or "installed", effect="restart with state", why=why)
+        tag = None if ran.image is None else ran.image.rpartition(":")[2]
+        if tag is not None and tag != self._tag:
+            yield Change(what="image", before=tag, now=self._tag, effect="restart", why="pods of another image")
+        own = plan_hash(self._wanted.plan)
+        if own != ran.plan:
+            yield Change(what="plan", before=ran.plan, now=own, effect="restart", why="other pods, or other settings of Spark")
+        penstock = _penstock()
+        if current.versions.penstock is not None and penstock is not None and penstock != current.versions.penstock:
+            why = "if the image is built with it"
+            yield Change(what="penstock", before=current.versions.penstock, now=penstock, effect="restart", why=why)
+
+    def _quantities(self, before: SpecFile | None) -> tuple[tuple[Quantity, ...], tuple[str, ...]]:
+        """What differs in the plans of both specs, and what prevents them from being compared."""
+        if before is None:
+            return (), ()
+        try:
+            old = plan(targets(before, self._app_path), self._planned.cluster)
+        except PenstockError as error:
+            return (), (f"the spec that runs can't be planned here: {error.errors[0].code}",)
+        rows = zip(_measured(old), _measured(self._wanted.plan), strict=True)
+        return tuple(Quantity(what=what, before=was, now=now) for (what, was), (_, now) in rows if was != now), ()
+
+
+def _measured(planned: Plan) -> Iterator[tuple[str, str]]:
+    pods = planned.pods
+    yield "executors", str(planned.totals.executors)
+    yield "slots of an executor", str(pods.executor.slots)
+    for name, pod in (("executor", pods.executor), ("driver", pods.driver)):
+        yield f"memory of {'an' if name == 'executor' else 'the'} {name}, MiB", f"{pod.memory_mib:,}"
+        yield f"CPU of {'an' if name == 'executor' else 'the'} {name}, millicores", f"{pod.request_cpu_millicores:,}"
+    yield "nodes", "-" if planned.nodes is None else str(planned.nodes.one_batch.nodes)
+    yield "USD a month", "-" if planned.cost is None else usd(planned.cost.total.usd_per_month)
+
+
+def _penstock() -> str | None:
+    try:
+        return version(_DISTRIBUTION)
+    except PackageNotFoundError:
+        return None
