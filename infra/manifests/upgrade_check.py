@@ -34,7 +34,7 @@ _KEPT_S = 86_400
 _REFUSED = 1
 # Measured on the shipped jobs with 512 MiB of heap, Spark's least being 450: 550 MiB resident in the JVM and 153 in Python, and up to 920
 # with a full heap (2026-11-26).
-_HEAP_MIB, _MEMORY_MIB = 512, 1024
+_HEAP_MIB, _LEAST_MIB = 512, 1024
 _CPU_MILLICORES = 500
 _VOLUMES = {"tmp": TEMPORARY, "work": WORK, "scratch": LOCAL_DIRS}
 _VOLUME_MIB, _LOGS_MIB = 128, 128
@@ -57,10 +57,13 @@ def upgrade_check(job: DeployedJob) -> list[dict[str, Any]]:
 
 def requested(job: DeployedJob) -> dict[str, int]:
     """Requests of the check's pod: ``cpu_millicores``, ``memory_mib`` and ``storage_mib``."""
+    driver = job.plan.pods.driver
+    # The app's imports need what they need in the driver, beside a heap of another size.
+    memory_mib = max(_LEAST_MIB, driver.memory_mib - driver.heap_mib + _HEAP_MIB)
     # No container of the namespace may be larger than the largest one that is planned.
-    largest_mib = max(job.plan.pods.driver.memory_mib, job.plan.pods.executor.memory_mib)
+    largest_mib = max(driver.memory_mib, job.plan.pods.executor.memory_mib)
     storage_mib = len(_VOLUMES) * _VOLUME_MIB + _LOGS_MIB
-    return {"cpu_millicores": _CPU_MILLICORES, "memory_mib": min(_MEMORY_MIB, largest_mib), "storage_mib": storage_mib}
+    return {"cpu_millicores": _CPU_MILLICORES, "memory_mib": min(memory_mib, largest_mib), "storage_mib": storage_mib}
 
 
 def _metadata(job: DeployedJob, *, weight: int) -> dict[str, Any]:

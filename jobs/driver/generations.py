@@ -15,7 +15,7 @@ from penstock.jobs.driver.checkpoint_changes import checkpoint_changes
 from penstock.jobs.driver.fingerprint import fingerprint
 from penstock.jobs.driver.micro_batch import Emit
 from penstock.jobs.driver.planning import QueryPlan
-from penstock.jobs.errors import CheckpointDamaged
+from penstock.jobs.errors import BucketUnreachable, CheckpointDamaged, ConditionalWriteFailed
 from penstock.jobs.spec import SpecFile
 from penstock.jobs.spec.checkpoint_settings import retained_batches, retention_conf
 from penstock.jobs.storage.checkpoint import OUTLIVED_BATCHES, Checkpoint
@@ -119,7 +119,7 @@ class Generations:
         assert decided is not None, "decide() comes first"
         if not decided.begins:
             # A driver that crashed in between has left the record without it, as an earlier release has.
-            self._folder.record_spec(decided.number, self._recorded_spec)
+            self._record_spec(decided.number)
             return
         if self._spec.job.spec.checkpoint.state_schema == "same":
             begun = {plan.share.query: plan.record for plan in plans if plan.batches.last.batch >= 0}
@@ -138,7 +138,7 @@ class Generations:
             queries={plan.share.query: plan.record for plan in plans},
         )
         self._folder.begin(generation)
-        self._folder.record_spec(generation.number, self._recorded_spec)
+        self._record_spec(generation.number)
         self._decided = Continuation(decided.number, decided.checkpoint, generation, begins=False, starts=generation.starts)
 
     def _parent(self, decided: Continuation, token: int) -> Parent | None:
@@ -153,9 +153,12 @@ class Generations:
         conf = {**retention_conf(self._spec.job.spec), **self._configuration.spark_conf}
         return retained_batches(conf) + OUTLIVED_BATCHES
 
-    @property
-    def _recorded_spec(self) -> RecordedSpec:
-        return RecordedSpec(text=self._spec.document.text)
+    def _record_spec(self, number: int) -> None:
+        """Records the spec of a generation, for people: a job runs without it too."""
+        try:
+            self._folder.record_spec(number, RecordedSpec(text=self._spec.document.text))
+        except (BucketUnreachable, ConditionalWriteFailed) as error:
+            print(f"WARN the spec of generation {number} is not recorded: {error}", file=sys.stderr)
 
     @cached_property
     def fingerprint(self) -> Fingerprint:

@@ -19,7 +19,9 @@ from pathlib import Path
 
 from penstock.jobs.configuration.runtime import RuntimeConfiguration
 from penstock.jobs.driver import app, rewind
+from penstock.jobs.driver import session as spark_session
 from penstock.jobs.driver.bounded import refuse_after_the_end
+from penstock.jobs.driver.check import queries_on
 from penstock.jobs.driver.fingerprint import fingerprint
 from penstock.jobs.driver.generations import refuse_another_checkpoint
 from penstock.jobs.driver.going_on import begun, refuse_a_socket
@@ -61,8 +63,8 @@ def check(configuration: RuntimeConfiguration, analyze: Analysis | None = None) 
         Why the upgrade may go on, for people.
 
     Raises:
-        PenstockError: what the new driver would end with: JOB-008, JOB-021, JOB-022, JOB-086, JOB-093, JOB-094, JOB-105, and those of an app that
-            can't be built; JOB-009 if the bucket is out of reach.
+        PenstockError: what the new driver would end with: JOB-008, JOB-021, JOB-022, JOB-086, JOB-093, JOB-094, JOB-105, and those of an app
+            that can't be built; JOB-009 if the bucket is out of reach.
     """
     spec = load(Path(configuration.spec))
     job, folder = spec.job.spec, JobFolder(configuration.job_folder)
@@ -92,10 +94,6 @@ def check(configuration: RuntimeConfiguration, analyze: Analysis | None = None) 
 
 
 def _analyzed(configuration: RuntimeConfiguration, spec: SpecFile, checkpoint: Checkpoint) -> dict[str, QueryRecord]:
-    # PySpark takes long to import, and most upgrades of jobs without state need none.
-    from penstock.jobs.driver import session as spark_session
-    from penstock.jobs.driver.check import queries_on
-
     app.importable((*configuration.app_path, *configuration.package_path))
     conf = {**spark_session.state_conf(spec.job.spec.state), **configuration.spark_conf}
     session = spark_session.build(f"{spec.job.metadata.name}-upgrade-check", configuration.master, conf)

@@ -7,6 +7,8 @@ import os
 import shlex
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +18,9 @@ from penstock.jobs.errors import BucketUnreachable
 from penstock.scripts.cli import offline_changes
 from penstock.scripts.cli.environment_argument import add_environment_argument, chosen, take_stacks
 from penstock.scripts.cli.output import add_output_argument, as_text
-from penstock.scripts.errors import CredentialsMissing, WrongUsage
-from penstock.scripts.operations import changes_of_jobs
+from penstock.scripts.errors import CredentialsMissing, TerraformFailed, WrongUsage
+from penstock.scripts.operations import changes_of_jobs, evidence
+from penstock.scripts.operations.evidence import Awaited, Evidence
 from penstock.scripts.operations.job_changes import JobChanges, job_changes
 from penstock.scripts.planning.app_path import add_app_path_argument, folders_of_apps
 from penstock.scripts.progress import Steps
@@ -28,11 +31,13 @@ from penstock.scripts.provisioning.deployment import DeployedStack, Deployment, 
 from penstock.scripts.provisioning.introduction import end_in_order, introduce
 from penstock.scripts.provisioning.stacks import synthesized
 from penstock.scripts.render.screen import screen_of
-from penstock.sizing.errors import PenstockError
+from penstock.sizing.errors import CheckFailed, PenstockError
 from penstock.sizing.planned import SCHEMA_VERSION
 
 # The stack of the jobs' releases; its module imports cdktf, which takes long.
 _JOBS = "jobs-charts"
+# By which this machine's clock may be ahead of the API server's.
+_CLOCKS = timedelta(minutes=2)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -52,6 +57,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="allow replacing or destroying this stateful resource; repeatable",
     )
     parser.add_argument("--unlock", metavar="ID", help="force-unlock a stale state lock of the named STACK first")
+    parser.add_argument("--detach", action="store_true", help="do not wait until changed jobs have committed a micro-batch")
+    parser.add_argument(
+        "--wait-s",
+        type=workplace.seconds,
+        default=evidence.LIMIT_S,
+        metavar="SECONDS",
+        help=f"timeout for the micro-batches of changed jobs (default: {evidence.LIMIT_S:g})",
+    )
     workplace.add_arguments(parser)
     add_output_argument(parser)
 
@@ -60,7 +73,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Deploys.
 
     Returns:
-        0.
+        0, or 1 if a changed job has committed nothing.
 
     Raises:
         PenstockError: whatever is wrong with the environment, this machine, the credentials, the plan or the apply.
@@ -112,21 +125,54 @@ def _deploy(arguments: argparse.Namespace, aws: AwsAccess, plans: EnvironmentPla
     deployment = Deployment(stacks, aws, steps, **options)
     if arguments.unlock:
         _unlock(deployment, arguments)
-    planned = deployment.plan()
+    deployment.plan()
     changes = _changed_jobs(arguments, aws, plans, steps) if _JOBS in {stack.name for stack in stacks} else []
     if arguments.output == "table":
-        screen = screen_of(sys.stdout, os.environ)
-        sys.stdout.write("\n" + changes_table.render(planned, screen))
-        if changes:
-            sys.stdout.write("\n" + changes_of_jobs.rendered(changes, screen))
-        sys.stdout.flush()
+        _show(deployment, changes)
     done: Sequence[DeployedStack] = ()
+    found: Sequence[Evidence] = ()
     if not arguments.plan_only and not deployment.nothing_to_do:
         if not arguments.yes:
             confirm(f"Apply this to {environment.name} in account {environment.spec.account}?", "yes", shown=arguments.output == "table")
+        changed = _awaited(arguments, aws, plans, changes)
         done = _applied_in_order(deployment, arguments, steps)
-    _print_result(arguments, deployment, done, changes)
-    return 0
+        found = _evidence(arguments, aws, changed, steps) if _JOBS in deployment.applied else []
+    _print_result(arguments, deployment, done, changes, found)
+    for one in found:
+        if not one.well:
+            print(one.error().render(), file=sys.stderr)
+    return 0 if all(one.well for one in found) else CheckFailed.exit_code
+
+
+def _show(deployment: Deployment, changes: Sequence[JobChanges]) -> None:
+    screen = screen_of(sys.stdout, os.environ)
+    sys.stdout.write("\n" + changes_table.render(deployment.planned, screen))
+    if changes:
+        sys.stdout.write("\n" + changes_of_jobs.rendered(changes, screen))
+    sys.stdout.flush()
+
+
+def _awaited(arguments: argparse.Namespace, aws: AwsAccess, plans: EnvironmentPlans, changes: Sequence[JobChanges]) -> list[Awaited]:
+    """The changed jobs that are waited for, as they are before the apply."""
+    specs = [job.spec for job in plans.jobs]
+    bucket = aws.environment.spec.buckets.checkpoints
+    return [] if arguments.detach or not changes else evidence.awaited(changes, specs, bucket, aws.client("s3"))
+
+
+def _evidence(arguments: argparse.Namespace, aws: AwsAccess, jobs: Sequence[Awaited], steps: Steps) -> list[Evidence]:
+    """What has become of the changed jobs, once each has committed a micro-batch or will not."""
+    if not jobs:
+        return []
+    named = str(arguments.environment_argument or arguments.environment or aws.environment.name)
+    watch = evidence.Watch(named, aws.environment.spec.buckets.checkpoints, aws.client("s3"), arguments.wait_s)
+    with steps.at("jobs", f"waiting for a micro-batch of {', '.join(job.name for job in jobs)}; --detach does not") as step:
+        try:
+            found = watch.wait(jobs, step.watch)
+        except KeyboardInterrupt:
+            steps.line("interrupted", "all stacks are applied; penstock status shows the jobs")
+            raise
+        step.said = ", ".join(f"{one.job} {one.outcome}" for one in found)
+    return found
 
 
 def _changed_jobs(arguments: argparse.Namespace, aws: AwsAccess, plans: EnvironmentPlans, steps: Steps) -> list[JobChanges]:
@@ -143,14 +189,32 @@ def _changed_jobs(arguments: argparse.Namespace, aws: AwsAccess, plans: Environm
 
 
 def _applied_in_order(deployment: Deployment, arguments: argparse.Namespace, steps: Steps) -> list[DeployedStack]:
-    """Applies the plans; says where an interrupted apply has stopped, and how to go on."""
+    """Applies the plans; says where an interrupted apply has stopped, and how to go on, and why the upgrade of a job was refused."""
+    began = datetime.now(UTC)
     try:
         return deployment.apply()
+    except TerraformFailed:
+        with suppress(PenstockError):
+            _say_refusals(deployment, began - _CLOCKS, steps)
+        raise
     except KeyboardInterrupt:
         names = ", ".join(deployment.applied) or "none"
         said = f"stacks applied completely: {names}. Resources of the others that Terraform has created are in its state"
         steps.line("interrupted", f"{said}\nThe next deploy continues from there: {_again(arguments)}")
         raise
+
+
+def _say_refusals(deployment: Deployment, since: datetime, steps: Steps) -> None:
+    address = deployment.cluster()
+    if address is None:
+        return
+    # The client of Kubernetes takes long to import.
+    from penstock.scripts.operations.refused_upgrades import refusals
+    from penstock.scripts.provisioning.kubernetes_access import connected, eks_token
+
+    with connected(address, lambda: eks_token(deployment.aws, address.name)) as api:
+        for job, message in refusals(api, since).items():
+            steps.line("refused", f"the upgrade of {job}, whose driver of before runs on:\n{message}")
 
 
 def _again(arguments: argparse.Namespace) -> str:
@@ -169,7 +233,11 @@ def _unlock(deployment: Deployment, arguments: argparse.Namespace) -> None:
 
 
 def _print_result(
-    arguments: argparse.Namespace, deployment: Deployment, done: Sequence[DeployedStack], changes: Sequence[JobChanges]
+    arguments: argparse.Namespace,
+    deployment: Deployment,
+    done: Sequence[DeployedStack],
+    changes: Sequence[JobChanges],
+    found: Sequence[Evidence],
 ) -> None:
     """The result; outputs only after an apply, because before one they may not exist."""
     outputs_by_stack = outputs(deployment) if not arguments.plan_only else {}
@@ -184,6 +252,7 @@ def _print_result(
             "stacks": changes_table.document(deployment.planned),
             "jobs": [job.model_dump(by_alias=True, mode="json") for job in changes],
             "applied": [_applied(stack) for stack in done if stack.applied is not None],
+            "evidence": [one.model_dump(by_alias=True, mode="json") for one in found],
             "outputs": outputs_by_stack,
         }
         sys.stdout.write(as_text(document, arguments.output))

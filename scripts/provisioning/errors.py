@@ -178,3 +178,10 @@ class RewindRefused(RunFailed):
 
     code = "DEP-021"
     title = "driver did not rewind the job"
+
+
+class NoEvidence(CheckFailed):
+    """A job was deployed with a change, and its new generation has committed no micro-batch: its driver has failed, or the time is over."""
+
+    code = "DEP-036"
+    title = "changed job has committed nothing"

@@ -23,7 +23,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add ``--out`` and ``--limit-s``."""
     parser.add_argument("--out", type=Path, metavar="DIR", help=f"working folder for the stacks (default: {DEFAULT_FOLDER}/ENV)")
     parser.add_argument(
-        "--limit-s", type=_seconds, metavar="SECONDS", help="timeout of each Terraform command (default: depends on the command)"
+        "--limit-s", type=seconds, metavar="SECONDS", help="timeout of each Terraform command (default: depends on the command)"
     )
 
 
@@ -64,11 +64,12 @@ def held(folder: Path, verb: str) -> Iterator[Path]:
         yield folder
 
 
-def _seconds(text: str) -> float:
+def seconds(text: str) -> float:
+    """A timeout of a command line, in seconds."""
     try:
-        seconds = float(text)
+        number = float(text)
     except ValueError:
-        seconds = 0.0
-    if not 1 <= seconds <= 86_400:
+        number = 0.0
+    if not 1 <= number <= 86_400:
         raise argparse.ArgumentTypeError(f"{text!r} is not a number of seconds from 1 to 86400")
-    return seconds
+    return number

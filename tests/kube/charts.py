@@ -108,11 +108,11 @@ def ran(helm: Path, *arguments: str | Path) -> str:
     return done.stdout
 
 
-def attempted(helm: Path, *arguments: str | Path) -> subprocess.CompletedProcess[str]:
+def attempted(helm: Path, *arguments: str | Path, limit_s: int = 120) -> subprocess.CompletedProcess[str]:
     """Helm without anything of the user's."""
     home = helm.parent
     environment = {name: str(home / f".{name.lower()}") for name in ("HELM_CACHE_HOME", "HELM_CONFIG_HOME", "HELM_DATA_HOME", "HOME")}
-    return subprocess.run([helm, *arguments], env=environment, capture_output=True, text=True, timeout=120, check=False)
+    return subprocess.run([helm, *arguments], env=environment, capture_output=True, text=True, timeout=limit_s, check=False)
 
 
 def _is_hook(manifest: Mapping[str, Any]) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 import time
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
@@ -55,6 +56,10 @@ class ReleasedJob:
     def upgrade(self, release: Release) -> None:
         """Releases another version of the job."""
         team_job.installed(self.helm, release, self.cluster.kubeconfig, self.folder)
+
+    def checked(self, release: Release) -> subprocess.CompletedProcess[str]:
+        """Releases another version of the job if its check passes. Helm's end."""
+        return team_job.checked(self.helm, release, self.cluster.kubeconfig, self.folder)
 
     def uninstall(self) -> None:
         """Removes the job and waits until its namespace is gone."""

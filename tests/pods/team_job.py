@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -15,10 +16,12 @@ from penstock.infra.environment_file import load
 from penstock.jobs.configuration.runtime import JOB_LABEL
 from penstock.scripts import layout
 from penstock.scripts.provisioning.stacks import synthesized
-from tests.kube.charts import Release, ran, releases
+from tests.kube.charts import Release, attempted, ran, releases
 
 # With the buckets that `penstock up` has.
 CHECKPOINTS, OUTPUT = "penstock-local-checkpoints", "penstock-local-output"
+# More than the check's own deadline.
+CHECK_LIMIT_S = 540
 _SPECS = layout.ROOT / "jobs" / "specs"
 # The driver and two executors share two cores with everything else.
 SMALL = {"parallelism": 4, "executor": {"slots": 2, "cores": "250m", "memory": "2g"}, "driver": {"cores": "250m", "memory": "2g"}}
@@ -86,13 +89,13 @@ def release(spec: Path, around: Surroundings, folder: Path, connections: Mapping
 
 
 def with_variables(own: Release, variables: Mapping[str, str]) -> Release:
-    """The release with variables for all containers of the job, those of the executors' template included."""
-    manifests = own.manifests
+    """The release with variables for all containers of the job, those of the executors' template and of its hooks included."""
+    manifests = own.given
     asked = [{"name": name, "value": value} for name, value in variables.items()]
     for manifest in manifests:
         if manifest["kind"] in ("StatefulSet", "Job"):
             manifest["spec"]["template"]["spec"]["containers"][0]["env"] += asked
-        elif manifest["kind"] == "ConfigMap":
+        elif "executor.yaml" in manifest.get("data", {}):
             template = json.loads(manifest["data"]["executor.yaml"])
             template["spec"]["containers"][0]["env"] = asked
             manifest["data"]["executor.yaml"] = json.dumps(template)
@@ -115,13 +118,28 @@ def with_api(own: Release, ports: frozenset[int]) -> Release:
             "egress": allowed,
         },
     }
-    return replace(own, values=json.dumps({"manifests": [*own.manifests, policy]}))
+    return replace(own, values=json.dumps({"manifests": [*own.given, policy]}))
 
 
 def installed(helm: Path, own: Release, kubeconfig: Path, folder: Path) -> None:
-    """Releases it, or its next version."""
-    options = ("--namespace", own.namespace, "--values", own.values_file(folder), "--kubeconfig", kubeconfig)
+    """Releases it, or its next version, unchecked: images that can't be pulled are tried, too."""
+    options = ("--no-hooks", "--namespace", own.namespace, "--values", own.values_file(folder), "--kubeconfig", kubeconfig)
     ran(helm, "upgrade", "--install", own.name, own.chart, *options)
+
+
+def checked(helm: Path, own: Release, kubeconfig: Path, folder: Path) -> subprocess.CompletedProcess[str]:
+    """Upgrades a release as a deploy does, with the check before it."""
+    options = (
+        "--namespace",
+        own.namespace,
+        "--values",
+        own.values_file(folder),
+        "--kubeconfig",
+        kubeconfig,
+        "--timeout",
+        f"{CHECK_LIMIT_S}s",
+    )
+    return attempted(helm, "upgrade", own.name, own.chart, *options, limit_s=CHECK_LIMIT_S + 60)
 
 
 def uninstalled(helm: Path, own: Release, kubeconfig: Path) -> None:

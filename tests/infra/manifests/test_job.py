@@ -373,7 +373,7 @@ def test_a_namespace_takes_what_was_planned_the_executors_of_a_restart_and_the_c
     (quota,) = of_kind(job_manifests(job), "ResourceQuota")
     hard = quota["spec"]["hard"]
     assert hard["pods"] == "6"
-    assert hard["requests.memory"] == hard["limits.memory"] == f"{2048 + 4 * 16384 + 1024}Mi"
+    assert hard["requests.memory"] == hard["limits.memory"] == f"{2048 + 4 * 16384 + 1280}Mi"
     assert hard["requests.cpu"] == "18500m"
     assert hard["services.loadbalancers"] == hard["services.nodeports"] == hard["persistentvolumeclaims"] == "0"
 

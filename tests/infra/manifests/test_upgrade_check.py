@@ -4,7 +4,10 @@ import json
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from penstock.infra.constructs.local_chart import DEFAULT_TIMEOUT_S
+from penstock.infra.manifests.deployed_job import DeployedJob
 from penstock.infra.manifests.driver_pod import driver_pod
 from penstock.infra.manifests.network_policy import network_policies
 from penstock.infra.manifests.resource_quota import limit_range
@@ -67,15 +70,33 @@ def test_it_may_connect_to_s3_and_nobody_to_it() -> None:
     assert selected == {"default-deny", "outside"}
 
 
-def test_it_is_never_larger_than_the_namespace_allows() -> None:
+def with_driver(memory_mib: int, heap_mib: int, executor_mib: int) -> DeployedJob:
+    """A job whose pods have other sizes."""
     plan = deployed().plan
-    small = {name: getattr(plan.pods, name).model_copy(update={"memory_mib": 900}) for name in ("driver", "executor")}
-    tiny = deployed(plan=plan.model_copy(update={"pods": plan.pods.model_copy(update=small)}))
-    for job, memory in ((deployed(), "1024Mi"), (tiny, "900Mi")):
-        (container,) = upgrade_check(job)[1]["spec"]["template"]["spec"]["containers"]
-        assert container["resources"]["requests"]["memory"] == container["resources"]["limits"]["memory"] == memory
-        most = limit_range(job)["spec"]["limits"][0]["max"]["memory"]
-        assert int(memory.removesuffix("Mi")) <= int(most.removesuffix("Mi"))
+    driver = plan.pods.driver.model_copy(update={"memory_mib": memory_mib, "heap_mib": heap_mib})
+    executor = plan.pods.executor.model_copy(update={"memory_mib": executor_mib})
+    pods = plan.pods.model_copy(update={"driver": driver, "executor": executor})
+    return deployed(plan=plan.model_copy(update={"pods": pods}))
+
+
+@pytest.mark.parametrize(
+    ("sizes", "memory"),
+    [
+        ((2048, 1280, 16384), "1280Mi"),
+        # A large heap is not the check's; what the app's imports need beside it is.
+        ((8192, 6144, 4096), "2560Mi"),
+        ((1024, 640, 4096), "1024Mi"),
+        ((900, 512, 900), "900Mi"),
+    ],
+)
+def test_it_has_the_drivers_memory_beside_its_heap_and_is_never_larger_than_the_namespace_allows(
+    sizes: tuple[int, int, int], memory: str
+) -> None:
+    job = with_driver(*sizes)
+    (container,) = upgrade_check(job)[1]["spec"]["template"]["spec"]["containers"]
+    assert container["resources"]["requests"]["memory"] == container["resources"]["limits"]["memory"] == memory
+    most = limit_range(job)["spec"]["limits"][0]["max"]["memory"]
+    assert int(memory.removesuffix("Mi")) <= int(most.removesuffix("Mi"))
 
 
 def test_spark_gets_what_an_analysis_depends_on_and_writes_no_event_log(tmp_path: Path) -> None:
