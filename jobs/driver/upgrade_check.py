@@ -73,7 +73,7 @@ def check(configuration: RuntimeConfiguration, analyze: Analysis | None = None) 
     if not decided.begins:
         return f"nothing has changed: the driver goes on as generation {decided.number}"
     if decided.rewinds_to is not None:
-        rewind.refuse_what_has_no_past(job)
+        rewind.refuse_what_has_no_past(job, decided.rewinds_to)
     checkpoint = folder.checkpoint(decided.checkpoint)
     queries = begun(checkpoint)
     if not queries:

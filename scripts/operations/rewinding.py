@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from kubernetes import client
 
 from penstock.jobs.driver.rewind import written
-from penstock.jobs.errors import CheckpointDamaged, OffsetGone, RewindImpossible
+from penstock.jobs.errors import CheckpointDamaged, OffsetGone, RecordsGone, RewindImpossible, SourcesDiffer, StateDiffers
 from penstock.jobs.storage.driver_runs import Failure
 from penstock.jobs.storage.generation import Generation
 from penstock.jobs.storage.rewind_request import RewindRequest
@@ -24,8 +24,9 @@ from penstock.scripts.progress import Steps
 from penstock.scripts.provisioning.draining import LOOK_EVERY_S, POD_MARGIN_S, stop_job
 from penstock.scripts.provisioning.errors import DriverNotReady, JobChanged, RewindRefused
 
-# A driver of a release that knows only times takes any other start for a damaged request.
-_REFUSALS = (RewindImpossible.code, OffsetGone.code, CheckpointDamaged.code)
+# A driver of a release that knows only times takes any other start for a damaged request. An undo goes on with a checkpoint, which the app
+# may no longer fit, or whose next records Kafka no longer has.
+_REFUSALS = {error.code for error in (RewindImpossible, OffsetGone, CheckpointDamaged, StateDiffers, SourcesDiffer, RecordsGone)}
 
 
 @dataclass(frozen=True)

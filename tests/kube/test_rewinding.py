@@ -17,7 +17,7 @@ from kubernetes import client
 from rich.console import Console
 
 from penstock.jobs.driver.restarts import Restarts
-from penstock.jobs.errors import CheckpointDamaged, CheckpointMissing, RewindImpossible
+from penstock.jobs.errors import CheckpointDamaged, CheckpointMissing, RecordsGone, RewindImpossible
 from penstock.jobs.spec.resources import Restart
 from penstock.jobs.storage.checkpoint import BatchRecord
 from penstock.jobs.storage.driver_runs import DriverRunsFile
@@ -168,6 +168,20 @@ def test_a_rewind_that_the_driver_refuses_is_withdrawn_and_the_job_goes_on(job: 
     assert (raised.value.code, raised.value.given[:7]) == ("DEP-021", "JOB-093")
     assert (job.kube.replicas(), job.records.requests.read()) == (1, None)
     assert job.records.newest(job.kube.name).number == 1
+
+
+def test_an_undo_to_a_checkpoint_whose_next_records_are_gone_is_withdrawn(job: Deployed) -> None:
+    with job.cluster(job.run):
+        job.rewinding().carry_out(job.request(to=7))
+    job.objects.apply(job.kube.pod)
+
+    def refuse() -> None:
+        job.fail(RecordsGone(path="topic a, partition 0", given="the records 2 to 4 are gone", need="them"), token=2)
+
+    with job.cluster(refuse), pytest.raises(RewindRefused) as raised:
+        job.rewinding().carry_out(job.request(after=2, back_to=1))
+    assert (raised.value.code, raised.value.given[:7]) == ("DEP-021", "JOB-106")
+    assert (job.kube.replicas(), job.records.requests.read()) == (1, None)
 
 
 def test_a_driver_of_an_earlier_release_that_knows_no_requests_is_said(job: Deployed) -> None:
