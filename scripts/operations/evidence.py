@@ -17,6 +17,7 @@ from pydantic.alias_generators import to_camel
 
 from penstock.infra.image_tag import VARIABLE
 from penstock.jobs.spec import SpecFile
+from penstock.jobs.storage.checkpoint import FINISHED
 from penstock.jobs.storage.driver_runs import DriverRunsFile
 from penstock.jobs.storage.generation import Generation, JobFolder
 from penstock.scripts.operations.job_changes import JobChanges
@@ -42,7 +43,8 @@ class Evidence(BaseModel):
 
     Args:
         job: its name.
-        outcome: ``failed``: its driver is not started again as it is; ``no commit``: nothing was committed in time.
+        outcome: ``finished``: its driver has ended by itself, with nothing to read; ``failed``: it is not started again as it is;
+            ``no commit``: nothing was committed in time.
         generation: number of the newest one.
         micro_batch: the last committed one of its first query that has one; None for none of this generation.
         cause: why there is none.
@@ -112,9 +114,9 @@ def awaited(changes: Sequence[JobChanges], specs: Sequence[SpecFile], bucket: st
     found = []
     for job in changes:
         deployed = {change.what: change for change in job.changes if change.effect != "nothing" and change.what not in _NOT_DEPLOYED}
-        if job.generation is None or not deployed:
-            continue
         uri = f"s3a://{bucket}/{job.job}"
+        if job.generation is None or not deployed or _is_over(JobFolder(uri, s3), job.generation):
+            continue
         runs = DriverRunsFile(uri, s3).read().runs
         image = deployed.get("image")
         respelled = any(what.startswith("spec.") or what == "plan" for what in deployed)
@@ -123,6 +125,11 @@ def awaited(changes: Sequence[JobChanges], specs: Sequence[SpecFile], bucket: st
         token, tag = runs[-1].token if runs else 0, image.before if image else None
         found.append(Awaited(by_name[job.job], folder.generation(job.generation), token, tag, respelled, recorded))
     return found
+
+
+def _is_over(folder: JobFolder, generation: int) -> bool:
+    """Whether a bounded run has finished, whose next driver can't but refuse to go on (JOB-022)."""
+    return folder.checkpoint(folder.generation(generation).checkpoint).get(FINISHED) is not None
 
 
 class Watch:
@@ -178,7 +185,9 @@ class Watch:
             return Evidence(job=job.name, outcome="committed", generation=status.generation, micro_batch=batch)
         # Before that it is a driver of the generation before that has ended.
         started = any(run.token > job.token for run in status.runs)
-        if begun and status.state == "finished":
+        # A driver with this trigger ends by itself, and commits nothing if there is nothing to read.
+        ends = job.spec.job.spec.trigger == "availableNow" and started and status.state == "stopped"
+        if begun and (status.state == "finished" or ends):
             return Evidence(job=job.name, outcome="finished", generation=status.generation)
         if started and status.state == "failed":
             return self._without(job, status.generation, "failed", status.cause or "its driver has failed")

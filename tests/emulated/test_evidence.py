@@ -162,6 +162,27 @@ def test_the_failure_of_a_driver_before_the_deploy_does_not_count(place: Place) 
     assert found.outcome == "committed"
 
 
+@pytest.mark.parametrize(("trigger", "outcome", "well"), [("10s", "stopped", False), ("availableNow", "finished", True)])
+def test_a_driver_that_has_stopped_has_done_its_work_if_it_ends_by_itself(place: Place, trigger: str, outcome: str, *, well: bool) -> None:
+    text = SPEC.replace("topic: clicks", "topic: clicks, startingOffsets: earliest")
+    place.spec.path.write_text(f"{text}  trigger: {trigger}\n")
+    place.spec = load(place.spec.path)
+
+    def ends() -> None:
+        place.begin(2)
+        place.run(2, None)
+
+    found = place.after(lambda: None, meanwhile=ends)
+    assert (found.outcome, found.generation, found.well) == (outcome, 2, well)
+
+
+def test_a_bounded_run_that_has_finished_is_not_waited_for(place: Place) -> None:
+    jobs = [JobChanges(job="clicks", generation=1, state="goes on with its state", changes=(change("image"),))]
+    assert [job.name for job in awaited(jobs, [place.spec], place.bucket, place.s3)] == ["clicks"]
+    place.folder.checkpoint(1).put_once("finished", "")
+    assert awaited(jobs, [place.spec], place.bucket, place.s3) == []
+
+
 @pytest.mark.parametrize("what", ["app", "penstock"])
 def test_what_only_differs_here_is_not_waited_for(place: Place, what: str) -> None:
     changes: dict[str, Any] = {"job": "clicks", "generation": 1, "state": "goes on with its state", "changes": (change(what),)}
