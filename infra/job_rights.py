@@ -66,8 +66,8 @@ def statements(
         brokers: None if they do not use IAM.
         connections: name -> connection, for those that the job names; None: it names none.
     """
-    kept = [*_checkpoints(job, buckets), *_input(job, buckets), *_output(job, buckets), _key(job, buckets)]
-    return [*kept, *(_kafka(job, brokers) if brokers else ()), *_secrets(connections or {})]
+    kept = [*_checkpoints(job, buckets), *_initial_savepoint(job, buckets), *_input(job, buckets), *_output(job, buckets)]
+    return [*kept, _key(job, buckets), *(_kafka(job, brokers) if brokers else ()), *_secrets(connections or {})]
 
 
 def output_folders(job: SpecFile) -> list[str]:
@@ -115,6 +115,19 @@ def _checkpoints(job: SpecFile, buckets: Buckets) -> list[Statement]:
             ["s3:GetObject", "s3:PutObject", "s3:DeleteObject", "s3:AbortMultipartUpload"],
             [f"{buckets.checkpoints_arn}/{folder}/*"],
         ),
+    ]
+
+
+def _initial_savepoint(job: SpecFile, buckets: Buckets) -> list[Statement]:
+    """A savepoint of another job, or in another bucket, whose key's policy must then allow the job's role."""
+    path = job.job.spec.initial_savepoint_path
+    if path is None:
+        return []
+    bucket, _, folder = path.partition("://")[2].partition("/")
+    arn = _bucket_arn(bucket, buckets)
+    return [
+        _list("ListInitialSavepoint", arn, [folder]),
+        allow("ReadInitialSavepoint", ["s3:GetObject"], [f"{arn}/{folder}/*"]),
     ]
 
 

@@ -441,6 +441,41 @@ class SourcesDiffer(RunFailed):
     title = "the checkpoint has the offsets of other sources"
 
 
+class SavepointMissing(RunFailed):
+    """There is no savepoint of this name, or it is incomplete: it was interrupted, or is being taken or deleted."""
+
+    code = "JOB-095"
+    title = "no such savepoint"
+
+
+class SavepointDamaged(RunFailed):
+    """An object of a savepoint is missing or has other content than its manifest says, or the manifest can't be read."""
+
+    code = "JOB-096"
+    title = "savepoint damaged"
+
+
+class SavepointOfNewerRelease(RunFailed):
+    """A newer release of Penstock has made the savepoint, in a format that this one does not know."""
+
+    code = "JOB-097"
+    title = "savepoint of a newer release"
+
+
+class SavepointOfAnotherJob(RunFailed):
+    """The savepoint is of another job, and nobody has said that this job is to start from it."""
+
+    code = "JOB-098"
+    title = "savepoint of another job"
+
+
+class StateNotRestored(RunFailed):
+    """A savepoint has the state of a query that the app does not have. Starting without it loses that state."""
+
+    code = "JOB-099"
+    title = "the app lacks a query of the savepoint"
+
+
 class CheckpointMissing(RunFailed):
     """The job has run, and its checkpoint is gone. An empty one in its place would lose the state and begin anew without saying so."""
 

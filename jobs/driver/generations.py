@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 import threading
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from functools import cached_property
 from importlib.metadata import PackageNotFoundError, version
@@ -16,10 +17,24 @@ from penstock.jobs.driver.fingerprint import fingerprint
 from penstock.jobs.driver.micro_batch import Emit
 from penstock.jobs.driver.planning import QueryPlan
 from penstock.jobs.errors import BucketUnreachable, CheckpointDamaged, ConditionalWriteFailed
+from penstock.jobs.savepoints.folder import SavepointFolder
+from penstock.jobs.savepoints.manifest import Savepoint
+from penstock.jobs.savepoints.starting import Filling, refuse_another_job, refuse_lost_queries
 from penstock.jobs.spec import SpecFile
 from penstock.jobs.spec.checkpoint_settings import retained_batches, retention_conf
 from penstock.jobs.storage.checkpoint import OUTLIVED_BATCHES, Checkpoint
-from penstock.jobs.storage.generation import Continuation, Fingerprint, Generation, JobFolder, Parent, QueryRecord, RecordedSpec, Versions
+from penstock.jobs.storage.generation import (
+    Continuation,
+    Fingerprint,
+    Generation,
+    InitialSavepoint,
+    JobFolder,
+    Parent,
+    QueryRecord,
+    RecordedSpec,
+    SavepointStart,
+    Versions,
+)
 from penstock.jobs.storage.lease import Lease, LeaseFile, StoredLease
 from penstock.jobs.storage.lease_holder import LeaseHolder
 from penstock.jobs.storage.rewind_request import RewindRequestFile, StartPoint
@@ -46,6 +61,7 @@ class Generations:
         self._emit = emit
         self._folder = JobFolder(configuration.job_folder)
         self._decided: Continuation | None = None
+        self._savepoint: Savepoint | None = None
 
     @property
     def first(self) -> Checkpoint:
@@ -77,22 +93,35 @@ class Generations:
             raise
 
     def decide(self, lease: Lease) -> Checkpoint:
-        """Decides which checkpoint the driver goes on with. Nothing is written.
+        """Decides which checkpoint the driver goes on with. Nothing is written, except a new checkpoint that begins with a savepoint.
 
         Args:
             lease: that it holds.
 
         Raises:
-            PenstockError: JOB-008, JOB-009, JOB-081, JOB-082, JOB-086, JOB-093, and those of an app that is not found.
+            PenstockError: JOB-008, JOB-009, JOB-081, JOB-082, JOB-086, JOB-093, JOB-095 to JOB-098, and those of an app that is not found.
         """
         spec = self._spec.job.spec
         request = RewindRequestFile(self._folder.uri).read()
-        decided = self._decided = self._folder.continuation(self.fingerprint, spec.upgrade_mode, spec.rewind_to, request)
+        decided = self._folder.continuation(self.fingerprint, spec.upgrade_mode, spec.rewind_to, request, self._initial)
+        self._decided = decided
         if decided.rewinds_to is not None:
             rewind.refuse_what_has_no_past(spec, decided.rewinds_to)
         checkpoint = self._folder.checkpoint(decided.checkpoint, lease.token, self._retained)
         self._emit("generation", {"number": decided.number, "checkpoint": checkpoint.uri, **self._described(decided)})
+        if decided.start is not None:
+            self._decided = self._filled(checkpoint, decided, decided.start)
         return checkpoint
+
+    def _filled(self, checkpoint: Checkpoint, decided: Continuation, start: SavepointStart) -> Continuation:
+        """Fills a new checkpoint with a savepoint, before anything else of the job is touched."""
+        folder = SavepointFolder(start.uri)
+        savepoint = self._savepoint = folder.manifest()
+        refuse_another_job(savepoint, folder.uri, self._spec.job.metadata.name, start)
+        batches = {query: saved.batch for query, saved in savepoint.queries.items()}
+        self._emit("restoring", {"savepoint": folder.uri, "objects": len(savepoint.objects), "bytes": savepoint.bytes, "batches": batches})
+        Filling(checkpoint, folder, savepoint, decided.number).fill()
+        return replace(decided, starts=savepoint.generation.starts) if savepoint.generation else decided
 
     @property
     def rewinds_to(self) -> StartPoint | None:
@@ -113,7 +142,7 @@ class Generations:
             token: of the lease that this driver holds.
 
         Raises:
-            PenstockError: JOB-009, JOB-082, JOB-083, JOB-094, JOB-105.
+            PenstockError: JOB-009, JOB-082, JOB-083, JOB-094, JOB-099, JOB-105.
         """
         decided = self._decided
         assert decided is not None, "decide() comes first"
@@ -121,9 +150,11 @@ class Generations:
             # A driver that crashed in between has left the record without it, as an earlier release has.
             self._record_spec(decided.number)
             return
+        if decided.start is not None and self._savepoint is not None:
+            refuse_lost_queries(self._savepoint, decided.start, [plan.share.query for plan in plans])
         if self._spec.job.spec.checkpoint.state_schema == "same":
             begun = {plan.share.query: plan.record for plan in plans if plan.batches.last.batch >= 0}
-            refuse_another_checkpoint(self._folder, decided.checkpoint, begun)
+            refuse_another_checkpoint(self._kept_by(decided) if begun else None, begun)
         generation = Generation(
             number=decided.number,
             checkpoint=decided.checkpoint,
@@ -132,6 +163,9 @@ class Generations:
             began=datetime.now(UTC),
             rewound_to=self._spec.job.spec.rewind_to,
             rewind=decided.rewind,
+            savepoint=decided.savepoint,
+            initial_savepoint=self._obeyed(decided),
+            restart_nonce=self._spec.job.spec.restart_nonce,
             fingerprint=self.fingerprint,
             versions=Versions(penstock=_penstock(), spark=spark),
             starts=_starts(plans),
@@ -140,6 +174,21 @@ class Generations:
         self._folder.begin(generation)
         self._record_spec(generation.number)
         self._decided = Continuation(decided.number, decided.checkpoint, generation, begins=False, starts=generation.starts)
+
+    def _kept_by(self, decided: Continuation) -> Generation | None:
+        """The generation whose state the checkpoint has; None if no record of it is known."""
+        return self._savepoint.generation if self._savepoint is not None else self._folder.last_of(decided.checkpoint)
+
+    @property
+    def _initial(self) -> InitialSavepoint | None:
+        """The spec's savepoint. A local run, whose result is checked, reads its recorded input from the beginning."""
+        return None if self._configuration.close_when_idle else InitialSavepoint.of(self._spec.job.spec)
+
+    def _obeyed(self, decided: Continuation) -> str | None:
+        """The last ``initialSavepointPath`` that the job has started from."""
+        if decided.start is not None and decided.start.by_spec:
+            return decided.start.uri
+        return decided.before.initial_savepoint if decided.before is not None else None
 
     def _parent(self, decided: Continuation, token: int) -> Parent | None:
         if decided.before is None:
@@ -183,18 +232,16 @@ class Generations:
         return {"after": decided.before.number, "changed": self.fingerprint.differences(decided.before.fingerprint)}
 
 
-def refuse_another_checkpoint(folder: JobFolder, checkpoint: int, queries: Mapping[str, QueryRecord]) -> None:
+def refuse_another_checkpoint(before: Generation | None, queries: Mapping[str, QueryRecord]) -> None:
     """Rejects queries whose offsets or state a checkpoint does not have.
 
     Args:
-        folder: of the job.
-        checkpoint: its number.
+        before: the generation whose checkpoint it is, or whose savepoint it is filled with; None: not known.
         queries: those that go on with it and have committed micro-batches.
 
     Raises:
-        PenstockError: JOB-008, JOB-009, JOB-094, JOB-105.
+        PenstockError: JOB-094, JOB-105.
     """
-    before = folder.last_of(checkpoint) if queries else None
     if before is not None:
         raise_all(checkpoint_changes(before.queries, queries))
 

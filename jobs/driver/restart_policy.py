@@ -25,10 +25,13 @@ _NEVER: tuple[type[PenstockError], ...] = (
     errors.QuarantineLimitReached,
     errors.RecordsGone,
     errors.RewindImpossible,
+    errors.SavepointOfAnotherJob,
+    errors.SavepointOfNewerRelease,
     errors.SocketHasNoPast,
     errors.SourcesDiffer,
     errors.StateDiffers,
     errors.StateNotRepeatable,
+    errors.StateNotRestored,
 )
 # The app's own code, or rows that a sink can't write.
 _UNLESS_REPEATED: tuple[type[PenstockError], ...] = (
@@ -52,6 +55,8 @@ _ALWAYS: tuple[type[PenstockError], ...] = (
     errors.LeaseLost,
     errors.NoKafkaCredentials,
     errors.OffsetGone,
+    errors.SavepointDamaged,
+    errors.SavepointMissing,
     errors.SecretUnusable,
     errors.TopicNotFound,
     errors.UnknownConnection,

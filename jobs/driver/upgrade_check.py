@@ -27,9 +27,12 @@ from penstock.jobs.driver.generations import refuse_another_checkpoint
 from penstock.jobs.driver.going_on import begun, refuse_a_socket
 from penstock.jobs.driver.pod import leave_message
 from penstock.jobs.errors import BucketUnreachable, ConditionalWriteFailed, UpgradeNotChecked
+from penstock.jobs.savepoints.folder import SavepointFolder
+from penstock.jobs.savepoints.starting import refuse_another_job, refuse_lost_queries
 from penstock.jobs.spec import SpecFile, load
 from penstock.jobs.storage.checkpoint import FINISHED, Checkpoint
-from penstock.jobs.storage.generation import JobFolder, QueryRecord
+from penstock.jobs.storage.generation import Continuation, InitialSavepoint, JobFolder, QueryRecord, SavepointStart
+from penstock.jobs.storage.no_checkpoint import NoCheckpoint
 from penstock.jobs.storage.rewind_request import RewindRequestFile
 from penstock.jobs.stream.task_errors import first_line
 from penstock.sizing.errors import CheckFailed, PenstockError
@@ -63,18 +66,27 @@ def check(configuration: RuntimeConfiguration, analyze: Analysis | None = None) 
         Why the upgrade may go on, for people.
 
     Raises:
-        PenstockError: what the new driver would end with: JOB-008, JOB-021, JOB-022, JOB-086, JOB-093, JOB-094, JOB-105, and those of an
+        PenstockError: what the new driver would end with: JOB-008, JOB-021, JOB-022, JOB-086, JOB-093 to JOB-099, JOB-105, and those of an
             app that can't be built; JOB-009 if the bucket is out of reach.
     """
     spec = load(Path(configuration.spec))
     job, folder = spec.job.spec, JobFolder(configuration.job_folder)
     request = RewindRequestFile(folder.uri).read()
-    decided = folder.continuation(fingerprint(spec, configuration), job.upgrade_mode, job.rewind_to, request)
+    decided = folder.continuation(fingerprint(spec, configuration), job.upgrade_mode, job.rewind_to, request, InitialSavepoint.of(job))
     if not decided.begins:
         return f"nothing has changed: the driver goes on as generation {decided.number}"
     if decided.rewinds_to is not None:
         rewind.refuse_what_has_no_past(job, decided.rewinds_to)
-    checkpoint = folder.checkpoint(decided.checkpoint)
+    if decided.start is not None:
+        return _from_savepoint(configuration, spec, decided.start, analyze or _analyzed)
+    return _from_checkpoint(configuration, spec, folder, decided, analyze or _analyzed)
+
+
+def _from_checkpoint(
+    configuration: RuntimeConfiguration, spec: SpecFile, folder: JobFolder, decided: Continuation, analyze: Analysis
+) -> str:
+    """As `check`, of a job that goes on with a checkpoint."""
+    job, checkpoint = spec.job.spec, folder.checkpoint(decided.checkpoint)
     queries = begun(checkpoint)
     if not queries:
         return f"no micro-batch has been committed to {checkpoint.uri}: there is no state"
@@ -88,9 +100,22 @@ def check(configuration: RuntimeConfiguration, analyze: Analysis | None = None) 
     refuse_a_socket(job, checkpoint)
     if job.checkpoint.state_schema == "any":
         return "checkpoint.stateSchema is any: Spark decides when the driver starts"
-    now = (analyze or _analyzed)(configuration, spec, checkpoint)
-    refuse_another_checkpoint(folder, decided.checkpoint, {name: query for name, query in now.items() if name in queries})
+    now = analyze(configuration, spec, checkpoint)
+    refuse_another_checkpoint(folder.last_of(decided.checkpoint), {name: query for name, query in now.items() if name in queries})
     return f"generation {decided.number} can go on with {checkpoint.uri}"
+
+
+def _from_savepoint(configuration: RuntimeConfiguration, spec: SpecFile, start: SavepointStart, analyze: Analysis) -> str:
+    """As `check`, of a job that is to start from a savepoint."""
+    savepoint = SavepointFolder(start.uri).manifest()
+    refuse_another_job(savepoint, start.uri, spec.job.metadata.name, start)
+    if spec.job.spec.checkpoint.state_schema == "any":
+        return "checkpoint.stateSchema is any: Spark decides when the driver starts"
+    saved = NoCheckpoint(start.uri, further=[name for name in savepoint.queries if name])
+    now = analyze(configuration, spec, saved)
+    refuse_lost_queries(savepoint, start, list(now))
+    refuse_another_checkpoint(savepoint.generation, {name: query for name, query in now.items() if name in savepoint.queries})
+    return f"the job can start from {start.uri}"
 
 
 def _analyzed(configuration: RuntimeConfiguration, spec: SpecFile, checkpoint: Checkpoint) -> dict[str, QueryRecord]:

@@ -10,7 +10,7 @@ a reader may move them.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, field
 
 from pydantic import BaseModel, ConfigDict
@@ -63,6 +63,11 @@ class Manifest(BaseModel):
     used: tuple[str, ...] = ()
     composed: tuple[ComposedPart, ...] = ()
     open: tuple[OpenPart, ...] = ()
+
+    def without(self, names: Collection[str]) -> Manifest:
+        """The same without some chunks: an open part that has no others is closed."""
+        left = (part.model_copy(update={"chunks": tuple(one for one in part.chunks if one.name not in names)}) for part in self.open)
+        return self.model_copy(update={"open": tuple(part for part in left if part.chunks)})
 
 
 @dataclass
@@ -157,6 +162,15 @@ class PartLog:
         while manifest is not None and manifest.batch > batch:
             manifest = self._read(manifest.number - 1)
         return manifest if manifest is not None and manifest.batch == batch else None
+
+    def published_after(self, number: int) -> Iterator[Manifest]:
+        """The decisions after one, of those that still exist, whose files are known to be published. Raises JOB-008."""
+        last = self.last()
+        for later in range(number + 1, last.number + 1 if last else 0):
+            manifest = self._read(later)
+            # Only the last one can be incomplete.
+            if manifest is not None and (last is None or later < last.number or self.published(manifest)):
+                yield manifest
 
     def _newest(self) -> int:
         return _greatest(self.checkpoint.names(self._folder))

@@ -45,6 +45,7 @@ def contradictions(document: Document, job: StreamingJob) -> list[PenstockError]
         *_timeout_below_the_trigger(document, job),
         *_retention_without_micro_batches(document, job),
         *_rewinds_of_what_has_no_past(document, job),
+        *_two_beginnings(document, job),
         *_clocks_that_never_run(document, job),
         *_connections_that_disagree(document, job),
         *_local_connections_of_nobody(document, job),
@@ -363,6 +364,16 @@ def _local_connections_of_nobody(document: Document, job: StreamingJob) -> list[
         for name, local in job.spec.local.connections.items()
         if name not in known
     ]
+
+
+def _two_beginnings(document: Document, job: StreamingJob) -> list[PenstockError]:
+    if job.spec.initial_savepoint_path is None or job.spec.rewind_to is None:
+        return []
+    need, fix = (
+        "initialSavepointPath or rewindTo: a savepoint says itself from where its job reads on",
+        "remove what is done, or one of them",
+    )
+    return [document.locate(Contradiction(given="both", need=need, fix=fix), ("spec", "initialSavepointPath"))]
 
 
 def _clocks_that_never_run(document: Document, job: StreamingJob) -> list[PenstockError]:

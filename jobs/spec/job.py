@@ -45,6 +45,8 @@ Function = Annotated[str, Field(pattern=FUNCTION_PATTERN)]
 
 # Kind of a connection. ``http`` is any endpoint, ``socket`` a TCP server that sends lines of text.
 ConnectionKind = Literal["postgres", "redis", "http", "socket"]
+# A bucket, the folder of a job, and the name of its savepoint.
+SAVEPOINT_PATTERN = r"^s3a?://[a-z0-9][a-z0-9.-]+/[^/\s]+(/[^/\s]+)*/savepoints/[a-z0-9][a-z0-9-]{0,62}$"
 UpgradeMode = Literal["last-state", "savepoint", "stateless"]
 
 
@@ -210,6 +212,9 @@ class JobSpec(Part):
         upgrade_mode: what a changed job goes on with: the newest checkpoint, or an empty one for ``stateless``.
         restart_nonce: any other number than before makes a change of the spec that changes nothing else.
         rewind_to: a time from whose records on the job reads its topics again, with an empty checkpoint; done once for each value.
+        initial_savepoint_path: a savepoint that the job's first generation starts from; a later one does if this and ``restartNonce`` are
+            both changed.
+        allow_non_restored_state: whether that savepoint may have queries that the app does not have, whose state is then lost.
         bounded: with ``trigger: availableNow``: the available data is all there is. Once it is read, windows, joins and timers close, and
             the checkpoint is finished.
         progress_timeout: time without progress after which a query hangs and the driver restarts, in ms; None: ten minutes, or longer for
@@ -231,6 +236,8 @@ class JobSpec(Part):
     upgrade_mode: UpgradeMode = "last-state"
     restart_nonce: Annotated[int, Field(ge=0)] | None = None
     rewind_to: TimeMs | None = None
+    initial_savepoint_path: Annotated[str, Field(pattern=SAVEPOINT_PATTERN)] | None = None
+    allow_non_restored_state: bool = False
     executor: Executor
     driver: Driver = Driver()
     trigger: Trigger = 10_000

@@ -12,13 +12,14 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from itertools import count
 from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from pydantic.alias_generators import to_camel
 
 from penstock.jobs.errors import CheckpointDamaged, CheckpointMissing, ConcurrentWriter
-from penstock.jobs.spec.job import UpgradeMode
+from penstock.jobs.spec.job import JobSpec, UpgradeMode
 from penstock.jobs.spec.sources import FromFiles, FromKafka, FromSocket, Source
 from penstock.jobs.state_schema import StateSchema
 from penstock.jobs.storage.checkpoint import RETAINED_BATCHES, Checkpoint
@@ -26,6 +27,8 @@ from penstock.jobs.storage.objects import Objects
 from penstock.jobs.storage.rewind_request import RewindRequest, StartPoint
 
 _FOLDER, _CHECKPOINTS = "generations/", "checkpoints/"
+# In the checkpoint.
+ORIGIN = "origin.json"
 
 
 class _Record(BaseModel):
@@ -76,15 +79,32 @@ class Parent(_Record):
     batches: dict[str, int] = Field(default_factory=dict)
 
 
-class Rewound(_Record):
-    """The rewind with which a checkpoint has begun.
+class Origin(_Record):
+    """What a checkpoint is being filled with, written before anything else of it.
 
     Args:
-        to: where it begins to read its topics; a time in epoch milliseconds.
+        savepoint: ``s3a://bucket/folder``.
+        generation: that it is filled for.
+    """
+
+    savepoint: str
+    generation: int
+
+    @property
+    def text(self) -> str:
+        """The object's content."""
+        return self.model_dump_json(by_alias=True)
+
+
+class Rewound(_Record):
+    """The rewind, or the start from a savepoint, with which a checkpoint has begun.
+
+    Args:
+        to: where its topics are read from, a time in epoch milliseconds; None of a savepoint, which says from where.
         left: number of the generation before the rewind, to which an undo goes back; None for none.
     """
 
-    to: StartPoint
+    to: StartPoint | None = None
     left: int | None = Field(default=None, ge=1)
 
 
@@ -177,6 +197,9 @@ class Generation(_Record):
         began: when it began, by the driver's clock; for people only.
         rewound_to: the spec's ``rewindTo`` in epoch milliseconds, which is done.
         rewind: with which its checkpoint has begun, by the spec or by request; None if with none.
+        savepoint: with which its checkpoint has begun, ``s3a://bucket/folder``; None if with none.
+        initial_savepoint: the spec's last ``initialSavepointPath`` that has been started from.
+        restart_nonce: the spec's ``restartNonce``.
         fingerprint: what it runs.
         versions: of what runs it.
         starts: source -> topic -> partition -> start offset, where the checkpoint is new; empty where it goes on.
@@ -190,6 +213,9 @@ class Generation(_Record):
     began: datetime
     rewound_to: int | None = Field(default=None, ge=0)
     rewind: Rewound | None = None
+    savepoint: str | None = None
+    initial_savepoint: str | None = None
+    restart_nonce: int | None = None
     fingerprint: Fingerprint
     versions: Versions
     starts: dict[str, dict[str, dict[int, int]]] = Field(default_factory=dict)
@@ -207,6 +233,52 @@ class RecordedSpec(_Record):
 
 
 @dataclass(frozen=True)
+class SavepointStart:
+    """A savepoint that a generation begins with.
+
+    Args:
+        uri: of the savepoint, ``s3a://bucket/folder``.
+        by_spec: whether the spec's ``initialSavepointPath`` is it.
+        of_another_job: whether it may be another job's.
+        allow_non_restored_state: whether it may have queries that the app does not have.
+    """
+
+    uri: str
+    by_spec: bool = False
+    of_another_job: bool = False
+    allow_non_restored_state: bool = False
+
+
+@dataclass(frozen=True)
+class InitialSavepoint:
+    """The savepoint that a spec names.
+
+    Args:
+        start: ``initialSavepointPath``, with what goes with it.
+        restart_nonce: ``restartNonce``.
+    """
+
+    start: SavepointStart
+    restart_nonce: int | None = None
+
+    @classmethod
+    def of(cls, spec: JobSpec) -> InitialSavepoint | None:
+        """Of a spec; None if it names none."""
+        if spec.initial_savepoint_path is None:
+            return None
+        # The path in the spec says whose savepoint it is.
+        allowed = spec.allow_non_restored_state
+        start = SavepointStart(spec.initial_savepoint_path, by_spec=True, of_another_job=True, allow_non_restored_state=allowed)
+        return cls(start, spec.restart_nonce)
+
+    def counts(self, current: Generation | None) -> bool:
+        """Whether the generation after this one starts from it: it is the first one, or both the path and the nonce are new."""
+        if current is None:
+            return True
+        return self.start.uri != current.initial_savepoint and self.restart_nonce != current.restart_nonce
+
+
+@dataclass(frozen=True)
 class Continuation:
     """What a driver goes on with.
 
@@ -217,6 +289,8 @@ class Continuation:
         begins: whether the generation is to be recorded before its queries start.
         rewinds_to: where it begins to read its topics; None: as the sources say, or as the checkpoint does.
         rewind: with which the checkpoint has begun, or begins.
+        savepoint: with which the checkpoint has begun, or begins.
+        start: from that savepoint, if the checkpoint is to be filled with it.
         starts: source -> topic -> partition -> start offset as recorded of the checkpoint, for queries without a micro-batch.
     """
 
@@ -226,6 +300,8 @@ class Continuation:
     begins: bool
     rewinds_to: StartPoint | None = None
     rewind: Rewound | None = None
+    savepoint: str | None = None
+    start: SavepointStart | None = None
     starts: Mapping[str, Mapping[str, Mapping[int, int]]] = field(default_factory=dict)
 
     @property
@@ -304,7 +380,12 @@ class JobFolder(Objects):
         return next((one for one in map(self.generation, reversed(self.generations())) if one.checkpoint == checkpoint), None)
 
     def continuation(
-        self, fingerprint: Fingerprint, mode: UpgradeMode, rewind_to: int | None = None, request: RewindRequest | None = None
+        self,
+        fingerprint: Fingerprint,
+        mode: UpgradeMode,
+        rewind_to: int | None = None,
+        request: RewindRequest | None = None,
+        initial: InitialSavepoint | None = None,
     ) -> Continuation:
         """Decides what a driver goes on with. Nothing is written.
 
@@ -313,6 +394,7 @@ class JobFolder(Objects):
             mode: the spec's ``upgradeMode``.
             rewind_to: the spec's ``rewindTo``, in epoch milliseconds.
             request: an operator's last one, obeyed or not.
+            initial: the spec's savepoint.
 
         Raises:
             CheckpointMissing: JOB-086, the checkpoint to go on with is gone.
@@ -321,30 +403,85 @@ class JobFolder(Objects):
         """
         current = self.current()
         if current is None:
-            # Also of a job that an earlier release has run: its checkpoint is continued.
-            rewind = None if rewind_to is None else Rewound(to=rewind_to)
-            return Continuation(1, self._first(rewind_to), None, begins=True, rewinds_to=rewind_to, rewind=rewind)
+            return self._first(rewind_to, initial.start if initial else None)
         by_spec = rewind_to if rewind_to != current.rewound_to else None
         if request is not None and request.after == current.number and by_spec in (None, request.spec_rewind_to):
-            return _rewound(current, request.to) if request.to is not None else self._back(current, request.back_to or 0)
+            return self._requested(current, request)
+        if initial is not None and initial.counts(current):
+            return self._from_savepoint(current, initial.start)
         if by_spec is not None:
-            return _rewound(current, by_spec)
+            return self._rewound(current, by_spec)
         if current.fingerprint != fingerprint and mode == "stateless":
-            return Continuation(current.number + 1, _next_checkpoint(current), current, begins=True)
+            return Continuation(current.number + 1, self._next_checkpoint(current), current, begins=True)
         self.refuse_missing(current)
         if current.fingerprint == fingerprint:
-            return Continuation(current.number, current.checkpoint, current, begins=False, rewind=current.rewind, starts=current.starts)
-        return Continuation(current.number + 1, current.checkpoint, current, begins=True, rewind=current.rewind)
+            return Continuation(
+                current.number,
+                current.checkpoint,
+                current,
+                begins=False,
+                rewind=current.rewind,
+                savepoint=current.savepoint,
+                starts=current.starts,
+            )
+        number = current.number + 1
+        return Continuation(number, current.checkpoint, current, begins=True, rewind=current.rewind, savepoint=current.savepoint)
+
+    def _requested(self, current: Generation, request: RewindRequest) -> Continuation:
+        if request.to is not None:
+            return self._rewound(current, request.to)
+        if request.start_from is None:
+            return self._back(current, request.back_to or 0)
+        consent, allowed = request.of_another_job, request.allow_non_restored_state
+        start = SavepointStart(request.start_from, of_another_job=consent, allow_non_restored_state=allowed)
+        return self._from_savepoint(current, start)
 
     def _back(self, current: Generation, number: int) -> Continuation:
         """To the checkpoint of an earlier generation, as that has left it."""
         back = self.generation(number)
         self.refuse_missing(back)
-        return Continuation(current.number + 1, back.checkpoint, current, begins=True, rewind=back.rewind, starts=back.starts)
+        begun = current.number + 1
+        return Continuation(begun, back.checkpoint, current, begins=True, rewind=back.rewind, savepoint=back.savepoint, starts=back.starts)
 
-    def _first(self, rewind_to: int | None) -> int:
-        """Number of the first generation's checkpoint: a rewind does not continue that of an earlier release."""
-        return 1 if rewind_to is None else max(self.checkpoints(), default=0) + 1
+    def _rewound(self, current: Generation, to: StartPoint) -> Continuation:
+        rewind = Rewound(to=to, left=current.number)
+        return Continuation(current.number + 1, self._next_checkpoint(current), current, begins=True, rewinds_to=to, rewind=rewind)
+
+    def _from_savepoint(self, current: Generation, start: SavepointStart) -> Continuation:
+        number = self._next_checkpoint(current, start)
+        rewind = Rewound(left=current.number)
+        return Continuation(current.number + 1, number, current, begins=True, rewind=rewind, savepoint=start.uri, start=start)
+
+    def _first(self, rewind_to: int | None, start: SavepointStart | None) -> Continuation:
+        """The first generation, also of a job that an earlier release has run: its checkpoint is continued, unless the spec asks for
+        another start.
+        """
+        if start is not None:
+            return Continuation(1, self._free(1, 1, start), None, begins=True, savepoint=start.uri, start=start)
+        if rewind_to is None:
+            # Not one that a driver has begun to fill with a savepoint.
+            number = next(number for number in count(1) if self.checkpoint(number).get(ORIGIN) is None)
+            return Continuation(1, number, None, begins=True)
+        number = max(self.checkpoints(), default=0) + 1
+        return Continuation(1, number, None, begins=True, rewinds_to=rewind_to, rewind=Rewound(to=rewind_to))
+
+    def _next_checkpoint(self, current: Generation, start: SavepointStart | None = None) -> int:
+        """One that no generation has had: a first generation that was rewound may have the second one."""
+        return self._free(max(current.number, current.checkpoint) + 1, current.number + 1, start)
+
+    def _free(self, number: int, generation: int, start: SavepointStart | None) -> int:
+        """The first checkpoint from a number on that is empty, or has been filled for the same start by a driver that failed then."""
+        origin = None if start is None else Origin(savepoint=start.uri, generation=generation)
+        while not self._is_free(number, origin):
+            number += 1
+        return number
+
+    def _is_free(self, number: int, origin: Origin | None) -> bool:
+        checkpoint = self.checkpoint(number)
+        text = checkpoint.get(ORIGIN)
+        if text is not None:
+            return origin is not None and text == origin.text
+        return checkpoint.content("metadata") is None
 
     def begin(self, generation: Generation) -> None:
         """Records a generation, before its queries start.
@@ -403,16 +540,6 @@ class JobFolder(Objects):
                 need=f"the checkpoint of generation {current.number}, which has begun",
                 fix="restore the folder from object versions; to start without it, set upgradeMode: stateless and another restartNonce",
             )
-
-
-def _rewound(current: Generation, to: StartPoint) -> Continuation:
-    rewind = Rewound(to=to, left=current.number)
-    return Continuation(current.number + 1, _next_checkpoint(current), current, begins=True, rewinds_to=to, rewind=rewind)
-
-
-def _next_checkpoint(current: Generation) -> int:
-    """One that no generation has had: a first generation that was rewound may have the second one."""
-    return max(current.number, current.checkpoint) + 1
 
 
 def _name(number: int) -> str:

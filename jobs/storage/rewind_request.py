@@ -1,4 +1,5 @@
-"""What an operator has asked of a job that is deployed: that it begins anew from some point on, or that this is undone.
+"""What an operator has asked of a job that is deployed: that it begins anew from some point on or starts from a savepoint, or that this is
+undone.
 
 It is in the job's folder, and the driver reads it when it starts. It is for the generation after one that it names, and so it is obeyed
 once: the next generation that begins, whatever it does, is the end of it.
@@ -24,12 +25,15 @@ StartPoint = Annotated[int, Field(ge=0)] | NamedStart
 
 
 class RewindRequest(BaseModel):
-    """A rewind, or its undo: exactly one of ``to`` and ``back_to``.
+    """A rewind, its undo, or a start from a savepoint: exactly one of ``to``, ``back_to`` and ``start_from``.
 
     Args:
         after: number of the job's newest generation when it was asked for; it is obeyed as long as that is the newest one.
         to: where the job begins to read, with an empty checkpoint.
         back_to: number of the generation whose checkpoint the job goes back to.
+        start_from: the savepoint, ``s3a://bucket/folder``.
+        of_another_job: whether the savepoint may be another job's.
+        allow_non_restored_state: whether the savepoint may have queries that the app does not have.
         spec_rewind_to: the spec's ``rewindTo`` at that time: another one is newer than this request.
         asked: when, by the clock of who asked; for people only.
         by: who asked; for people only.
@@ -41,19 +45,31 @@ class RewindRequest(BaseModel):
     after: int = Field(ge=1)
     to: StartPoint | None = None
     back_to: int | None = Field(default=None, ge=1)
+    start_from: str | None = None
+    of_another_job: bool = False
+    allow_non_restored_state: bool = False
     spec_rewind_to: int | None = Field(default=None, ge=0)
     asked: datetime
     by: str | None = None
 
     @model_validator(mode="after")
-    def _one_of_both(self) -> RewindRequest:
-        if (self.to is None) == (self.back_to is None):
-            raise ValueError("exactly one of to and backTo")
+    def _one_of_all(self) -> RewindRequest:
+        if sum(one is not None for one in (self.to, self.back_to, self.start_from)) != 1:
+            raise ValueError("exactly one of to, backTo and startFrom")
         return self
 
     def same_as(self, other: RewindRequest | None) -> bool:
         """Whether another one asks for the same, whoever asked for it and when."""
-        return other is not None and (self.after, self.to, self.back_to) == (other.after, other.to, other.back_to)
+        if other is None or (self.after, self.to, self.back_to, self.start_from) != (
+            other.after,
+            other.to,
+            other.back_to,
+            other.start_from,
+        ):
+            return False
+        # A request that was refused is another one with the consent that it lacked.
+        consents = self.of_another_job, self.allow_non_restored_state
+        return consents == (other.of_another_job, other.allow_non_restored_state)
 
 
 class RewindRequestFile(Objects):
@@ -111,6 +127,6 @@ class RewindRequestFile(Objects):
             raise CheckpointDamaged(
                 path=f"{self.uri}/penstock/{_NAME}",
                 given=error.errors()[0]["msg"],
-                need="a request as penstock rewind of this or an earlier release writes it",
+                need="a request as penstock rewind or savepoint of this or an earlier release writes it",
                 fix="delete the object, and ask for the rewind again; a newer release may have written it: then deploy that one",
             ) from error

@@ -74,6 +74,7 @@ VERBS = {
     "move": Verb("penstock.scripts.cli.move", "move a job's driver to another node at the end of its micro-batch", "deploy"),
     "rewind": Verb("penstock.scripts.cli.rewind", "have a job read its topics again from a time, after showing what that means", "deploy"),
     "redeploy": Verb("penstock.scripts.cli.redeploy", "have a job begin anew without its state, after showing what that means", "deploy"),
+    "savepoint": Verb("penstock.scripts.cli.savepoint", "take savepoints of a job, and have a job start from one", "deploy"),
     "upgrade": Verb("penstock.scripts.cli.upgrade", "check whether changed jobs can go on with their state", "deploy"),
     "destroy": Verb("penstock.scripts.cli.destroy", "stop an environment's jobs and tear down its stacks in order", "deploy"),
     "emulate": Verb("penstock.scripts.cli.emulate", "keep an environment up on an emulated AWS, for Penstock and other tools", "local"),

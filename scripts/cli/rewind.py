@@ -16,6 +16,7 @@ from pydantic import TypeAdapter, ValidationError
 from penstock.jobs.configuration.kafka_access import KafkaAccess, Security
 from penstock.jobs.spec.job import TimeMs
 from penstock.scripts.cli.environment_argument import add_environment_argument, chosen
+from penstock.scripts.errors import WrongUsage
 from penstock.scripts.operations.deployed_job import DeployedJob, add_job_argument
 from penstock.scripts.planning.app_path import add_app_path_argument
 from penstock.scripts.progress import Steps
@@ -43,6 +44,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_by_argument(where)
     where.add_argument("--to", type=start_point, metavar="START", help=f"read the records from there on again: {_NEEDED} (startingOffsets)")
     where.add_argument("--undo", action="store_true", help="go back to the checkpoint before the last rewind, with its state")
+    parser.add_argument("--with-state", action="store_true", help="go on from the last micro-batch before that time, with its state")
 
 
 def add_shared_arguments(parser: argparse.ArgumentParser) -> None:
@@ -91,6 +93,8 @@ def run(arguments: argparse.Namespace) -> int:
     job = DeployedJob(chosen(arguments), arguments.job)
     if arguments.undo:
         return _undo(job, arguments)
+    if arguments.with_state:
+        return _with_state(job, arguments)
     return begin_anew(job, arguments, f"Rewind {job.name} of {job.environment.name}?")
 
 
@@ -125,13 +129,37 @@ def begin_anew(job: DeployedJob, arguments: argparse.Namespace, question: str) -
     return 0
 
 
+def _with_state(job: DeployedJob, arguments: argparse.Namespace) -> int:
+    """Takes a savepoint as of that time, and starts from it."""
+    from penstock.jobs.driver import rewind
+    from penstock.scripts.savepoints.starting_over import StartingOver
+
+    to_ms = arguments.to if arguments.by is None else round(time.time() * 1000) - arguments.by
+    if isinstance(to_ms, str):
+        need, fix = "a time", "penstock rewind --to TIME --with-state, or without --with-state"
+        raise WrongUsage(path="--with-state", given=f"--to {to_ms}", need=need, fix=fix)
+    rewind.refuse_the_future(to_ms)
+    newest, screen = job.records.newest(job.name), screen_of(sys.stdout, os.environ)
+    over = StartingOver(job, newest, Steps())
+    until, folder = datetime.fromtimestamp(to_ms / 1000, UTC), job.savepoints.of(f"rewind-{to_ms}")
+    if not arguments.plan_only and folder.begun() and over.gone_on_with(folder, folder.manifest().queries):
+        return 0
+    checkpoint, of = over.checkpoint_as_of(until)
+    queries = over.queries(checkpoint, of)
+    _print(over.shown(f"goes back to its state of {until.isoformat(timespec='milliseconds')}", queries, screen))
+    if _agreed(arguments, f"Rewind {job.name} of {job.environment.name} with its state?"):
+        over.start_from(over.taken(checkpoint, of, folder))
+    return 0
+
+
 def _undo(job: DeployedJob, arguments: argparse.Namespace) -> int:
     from penstock.scripts.operations.undo_preview import undo_lines
 
     newest, screen = job.records.newest(job.name), screen_of(sys.stdout, os.environ)
     pending = job.records.pending(newest)
-    if pending is not None and pending.to is not None:
-        _print(iter([f"the rewind of {job.name} that was requested at {pending.asked:%Y-%m-%d %H:%M:%S} UTC has not begun"]))
+    if pending is not None and pending.back_to is None:
+        what = "rewind" if pending.to is not None else f"start from {pending.start_from}"
+        _print(iter([f"the {what} of {job.name} that was requested at {pending.asked:%Y-%m-%d %H:%M:%S} UTC has not begun"]))
         if _agreed(arguments, "Withdraw it, and run the job as before?"):
             _withdraw(job, pending)
         return 0

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from penstock.infra.environment import Environment
 from penstock.jobs.errors import CheckpointMissing
+from penstock.jobs.savepoints.folder import Savepoints
 from penstock.jobs.spec import SpecFile, load
 from penstock.jobs.storage.checkpoint import Checkpoint
 from penstock.jobs.storage.driver_runs import DriverRunsFile
@@ -26,6 +27,7 @@ from penstock.scripts.provisioning.errors import JobNotDeployed
 
 if TYPE_CHECKING:
     from kubernetes.client import ApiClient
+    from mypy_boto3_s3 import S3Client
 
 
 def add_job_argument(parser: argparse.ArgumentParser) -> None:
@@ -70,7 +72,7 @@ class DeployedJob:
         self.environment = environment
         self.aws = AwsAccess(environment)
         self.caller = self.aws.check_account().arn
-        self._s3 = self.aws.client("s3")
+        self._s3: S3Client = self.aws.client("s3")
         self._bucket = environment.spec.buckets.checkpoints
 
     @property
@@ -78,6 +80,16 @@ class DeployedJob:
         """The records in its folder that a rewind reads and writes."""
         uri = f"s3a://{self._bucket}/{self.name}"
         return JobRecords(JobFolder(uri, self._s3), RewindRequestFile(uri, self._s3), self.runs)
+
+    @property
+    def s3(self) -> S3Client:
+        """A client with the caller's permissions."""
+        return self._s3
+
+    @property
+    def savepoints(self) -> Savepoints:
+        """Its savepoints."""
+        return Savepoints(f"s3a://{self._bucket}/{self.name}", self._s3)
 
     @property
     def runs(self) -> DriverRunsFile:

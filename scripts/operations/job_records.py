@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from penstock.jobs.storage.checkpoint import BatchRecord
@@ -60,6 +60,25 @@ class JobRecords:
         if newest.rewind != Rewound(to=to, left=request.after):
             return None
         return None if any(last.batch >= 0 for _, last in self.last_micro_batches(newest)) else request
+
+    def started(self, newest: Generation, uri: str, batches: Mapping[str, int]) -> RewindRequest | None:
+        """The request that the newest generation has obeyed, if it started from this savepoint and has not come to a micro-batch yet.
+
+        Args:
+            newest: the generation.
+            uri: of the savepoint.
+            batches: query -> its last micro-batch in the savepoint.
+
+        Raises:
+            PenstockError: JOB-008, JOB-009.
+        """
+        request = self.requests.read()
+        if request is None or request.start_from != uri or newest.rewind != Rewound(left=request.after):
+            return None
+        if newest.savepoint != uri or newest.number != request.after + 1:
+            return None
+        gone_on = any(last.batch != batches.get(name, -1) for name, last in self.last_micro_batches(newest))
+        return None if gone_on else request
 
     def before_the_rewind(self, job: str, newest: Generation) -> Generation:
         """The generation whose checkpoint an undo continues, which is whole.

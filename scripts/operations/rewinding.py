@@ -1,4 +1,4 @@
-"""A deployed job is rewound, or a rewind undone: requested in its folder, and obeyed by the driver that starts next.
+"""A deployed job is rewound, a rewind undone, or a savepoint started from: requested in the job's folder, and obeyed by the next driver.
 
 The request is written before the driver is stopped. Whoever starts the job from then on, Kubernetes or an operator, starts it rewound; so
 an interruption at any point leaves nothing half done.
@@ -14,9 +14,21 @@ from dataclasses import dataclass
 from kubernetes import client
 
 from penstock.jobs.driver.rewind import written
-from penstock.jobs.errors import CheckpointDamaged, OffsetGone, RecordsGone, RewindImpossible, SourcesDiffer, StateDiffers
+from penstock.jobs.errors import (
+    CheckpointDamaged,
+    OffsetGone,
+    RecordsGone,
+    RewindImpossible,
+    SavepointDamaged,
+    SavepointMissing,
+    SavepointOfAnotherJob,
+    SavepointOfNewerRelease,
+    SourcesDiffer,
+    StateDiffers,
+    StateNotRestored,
+)
 from penstock.jobs.storage.driver_runs import Failure
-from penstock.jobs.storage.generation import Generation
+from penstock.jobs.storage.generation import Generation, Rewound
 from penstock.jobs.storage.rewind_request import RewindRequest
 from penstock.scripts.operations.job_records import JobRecords
 from penstock.scripts.operations.resuming import READY_LIMIT_S, driver_of, is_ready, resume
@@ -24,9 +36,24 @@ from penstock.scripts.progress import Steps
 from penstock.scripts.provisioning.draining import LOOK_EVERY_S, POD_MARGIN_S, stop_job
 from penstock.scripts.provisioning.errors import DriverNotReady, JobChanged, RewindRefused
 
-# A driver of a release that knows only times takes any other start for a damaged request. An undo goes on with a checkpoint, which the app
-# may no longer fit, or whose next records Kafka no longer has.
-_REFUSALS = {error.code for error in (RewindImpossible, OffsetGone, CheckpointDamaged, StateDiffers, SourcesDiffer, RecordsGone)}
+# A driver of a release that knows only times takes any other start for a damaged request. An undo and a savepoint go on with a checkpoint,
+# which the app may no longer fit, or whose next records Kafka no longer has.
+_REFUSALS = {
+    error.code
+    for error in (
+        CheckpointDamaged,
+        OffsetGone,
+        RecordsGone,
+        RewindImpossible,
+        SavepointDamaged,
+        SavepointMissing,
+        SavepointOfAnotherJob,
+        SavepointOfNewerRelease,
+        SourcesDiffer,
+        StateDiffers,
+        StateNotRestored,
+    )
+}
 
 
 @dataclass(frozen=True)
@@ -135,7 +162,9 @@ class Rewinding:
                 self._withdraw(request, "the driver started without it", "deploy an image with this release of Penstock")
             failure = self._last_failure()
             if failure is not None and failure.code in _REFUSALS:
-                self._withdraw(request, f"{failure.code}: {failure.what}", "begin somewhere else, or deploy an image with this release")
+                begun = "begin somewhere else, or deploy an image with this release"
+                fix = begun if request.start_from is None else "another savepoint, or the app that it was taken of"
+                self._withdraw(request, f"{failure.code}: {failure.what}", fix)
             if time.monotonic() > until_s:
                 raise self._not_ready(failure)
             time.sleep(LOOK_EVERY_S)
@@ -157,6 +186,8 @@ class Rewinding:
         return DriverNotReady(path=f"job {self.job}", given=given, need=f"a query that reads within {self.limit_s:g} s", fix=fix)
 
     def _fulfils(self, begun: Generation, request: RewindRequest) -> bool:
+        if request.start_from is not None:
+            return begun.savepoint == request.start_from and begun.rewind == Rewound(left=request.after)
         if request.back_to is not None:
             return begun.checkpoint == self.records.folder.generation(request.back_to).checkpoint
         return begun.rewind is not None and (begun.rewind.to, begun.rewind.left) == (request.to, request.after)

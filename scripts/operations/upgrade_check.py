@@ -11,9 +11,11 @@ from pydantic.alias_generators import to_camel
 
 from penstock.jobs.driver.checkpoint_changes import checkpoint_changes
 from penstock.jobs.driver.fixed_parallelism import FixedParallelism
+from penstock.jobs.errors import StateNotRestored
+from penstock.jobs.savepoints.folder import SavepointFolder
 from penstock.jobs.spec import SpecFile
 from penstock.jobs.storage.checkpoint import Checkpoint
-from penstock.jobs.storage.generation import Generation, JobFolder, QueryRecord
+from penstock.jobs.storage.generation import Generation, InitialSavepoint, JobFolder, QueryRecord, SavepointStart
 from penstock.sizing.errors import PenstockError
 
 if TYPE_CHECKING:
@@ -59,7 +61,9 @@ def checked(spec: SpecFile, now: Mapping[str, QueryRecord], partitions: int, buc
         PenstockError: JOB-008, JOB-009.
     """
     job, folder = spec.job.metadata.name, JobFolder(f"s3a://{bucket}/{spec.job.metadata.name}", s3)
-    current = folder.current()
+    current, initial = folder.current(), InitialSavepoint.of(spec.job.spec)
+    if initial is not None and initial.counts(current):
+        return _from_savepoint(spec, initial.start, current, now, s3)
     if current is None:
         earlier = folder.checkpoints()
         if earlier:
@@ -74,6 +78,23 @@ def checked(spec: SpecFile, now: Mapping[str, QueryRecord], partitions: int, buc
     return UpgradeCheck.model_validate({"job": job, "verdict": verdict, "reasons": reasons, "notes": notes, **place})
 
 
+def _from_savepoint(
+    spec: SpecFile, start: SavepointStart, current: Generation | None, now: Mapping[str, QueryRecord], s3: S3Client
+) -> UpgradeCheck:
+    """A job whose next generation starts from the spec's savepoint."""
+    place = {"job": spec.job.metadata.name, "generation": current.number if current else None, "checkpoint": start.uri}
+    try:
+        saved = SavepointFolder(start.uri, s3).manifest()
+    except PenstockError as error:
+        return UpgradeCheck.model_validate({**place, "verdict": "refused", "reasons": tuple(_said(error))})
+    lost = sorted(saved.queries.keys() - now.keys())
+    if lost and not start.allow_non_restored_state:
+        reason = f"{StateNotRestored.code} {start.uri}: the app lacks {', '.join(one or 'the first query' for one in lost)}"
+        return UpgradeCheck.model_validate({**place, "verdict": "refused", "reasons": (reason,)})
+    verdict, reasons = _fits(spec, saved.generation, {} if saved.generation is None else saved.generation.queries, now)
+    return UpgradeCheck.model_validate({**place, "verdict": verdict, "reasons": reasons})
+
+
 def _begins_without(spec: SpecFile, current: Generation) -> str | None:
     if spec.job.spec.rewind_to is not None and spec.job.spec.rewind_to != current.rewound_to:
         return "rewindTo is another time"
@@ -86,17 +107,26 @@ def _compared(spec: SpecFile, current: Generation, now: Mapping[str, QueryRecord
         folder.refuse_missing(current)
         begun = [name for name in current.queries if checkpoint.of_query(name).last_record().batch >= 0]
     except PenstockError as error:
-        return "refused", tuple(f"{one.code} {one.path}: {one.given}" for one in error.errors)
+        return "refused", tuple(_said(error))
     before = {name: query for name, query in current.queries.items() if name in begun}
     if not before:
         return "no state yet", ()
+    return _fits(spec, current, before, now)
+
+
+def _fits(
+    spec: SpecFile, recorded: Generation | None, before: Mapping[str, QueryRecord], now: Mapping[str, QueryRecord]
+) -> tuple[Verdict, tuple[str, ...]]:
+    """Whether what a generation has recorded of its queries is what the app would keep."""
     if spec.job.spec.checkpoint.state_schema == "any":
         return "not known", ("checkpoint.stateSchema is any: Spark decides when the driver starts",)
-    differences = tuple(f"{one.code} {one.path}: {one.given}" for one in checkpoint_changes(before, now))
+    differences = tuple(one for fault in checkpoint_changes(before, now) for one in _said(fault))
     if differences:
         return "refused", differences
+    if recorded is None:
+        return "not known", ("the savepoint is of a release that recorded no generations",)
     if any(operator.state is None for query in before.values() for operator in query.operators):
-        return "not known", (f"generation {current.number} is of a release that recorded no schemas",)
+        return "not known", (f"generation {recorded.number} is of a release that recorded no schemas",)
     return "goes on", ()
 
 
@@ -125,3 +155,7 @@ def _kept(name: str, before: QueryRecord, spec: SpecFile, partitions: int, check
 
 def _of(query: str) -> str:
     return f"query {query}" if query else "the query"
+
+
+def _said(error: PenstockError) -> Iterator[str]:
+    return (f"{one.code} {one.path}: {one.given}" for one in error.errors)

@@ -6,12 +6,15 @@ import argparse
 import json
 import uuid
 from collections.abc import Mapping
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from penstock.infra.environment import Environment
+from penstock.jobs.savepoints.folder import Savepoints
+from penstock.jobs.savepoints.manifest import SavedQuery, Savepoint
 from penstock.jobs.spec import load
 from penstock.jobs.state_schema import Column, StateSchema
 from penstock.jobs.storage.checkpoint import BatchRecord
@@ -140,6 +143,35 @@ def test_what_the_spec_asks_for_decides(place: Place, now: StateSchema, spec: di
     found = place.check("clicks", now, **spec)
     assert (found.verdict, found.generation) == (verdict, 1)
     assert reason in "".join(found.reasons)
+
+
+def test_a_job_that_starts_from_the_specs_savepoint_is_compared_with_that(place: Place) -> None:
+    current = place.deployed("clicks").current()
+    assert current is not None
+    folder = Savepoints(f"s3a://{place.bucket}/other", place.s3).of("one")
+    spec: dict[str, Any] = {"initialSavepointPath": folder.uri, "restartNonce": 1}
+    assert [reason[:7] for reason in place.check("clicks", **spec).reasons] == ["JOB-095"]
+    query = SavedQuery(batch=3, at=datetime.now(UTC))
+    record = current.model_copy(update={"queries": {"": QueryRecord.of(["a"], ["Aggregate"], [OTHER])}})
+    saved = Savepoint(
+        name="one",
+        job="other",
+        environment="dev",
+        made=datetime.now(UTC),
+        checkpoint="s3a://b/other/checkpoints/1",
+        generation=record,
+        queries={"": query},
+        data="data-0",
+        objects=(),
+    )
+    assert folder.complete(saved)
+    found = place.check("clicks", OTHER)
+    assert (found.verdict, found.checkpoint) == ("goes on", folder.uri)
+    assert place.check("clicks", STATE).verdict == "refused"
+    folder.delete_attempts()
+    assert folder.complete(saved.model_copy(update={"queries": {"": query, "more": query}}))
+    assert "JOB-099" in "".join(place.check("clicks", OTHER).reasons)
+    assert place.check("clicks", OTHER, allowNonRestoredState=True).verdict == "goes on"
 
 
 def test_state_of_which_nothing_is_recorded_is_not_known(place: Place) -> None:

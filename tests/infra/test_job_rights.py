@@ -222,6 +222,18 @@ def test_files_are_read_where_they_lie_and_nowhere_else(tmp_path: Path) -> None:
     assert not listed(rights, "arn:aws:s3:::the-lake", "") and not listed(rights, "arn:aws:s3:::the-lake", None)
 
 
+def test_a_savepoint_that_the_spec_names_is_read_and_nothing_beside_it(tmp_path: Path) -> None:
+    other, own = "arn:aws:s3:::others-checkpoints", f"{CHECKPOINTS}/clicks/savepoints/one/manifest.json"
+    assert not may(statements(spec(tmp_path, "plain"), BUCKETS, BROKERS), "s3:GetObject", own)
+    path = "s3a://others-checkpoints/clicks/savepoints/one"
+    rights = statements(spec(tmp_path, "forked", initialSavepointPath=path), BUCKETS, BROKERS)
+    assert may(rights, "s3:GetObject", f"{other}/clicks/savepoints/one/data-0/commits/7")
+    assert listed(rights, other, "clicks/savepoints/one/")
+    assert not may(rights, "s3:GetObject", f"{other}/clicks/savepoints/one-more/x")
+    assert not may(rights, "s3:PutObject", f"{other}/clicks/savepoints/one/manifest.json")
+    assert not listed(rights, other, "clicks/") and not may(rights, "s3:GetObject", own)
+
+
 def test_what_a_job_does_not_have_it_has_no_rights_for(tmp_path: Path) -> None:
     topics = {name: {"kafka": {"topic": f"t-{name}"}} for name in ("out", "errors", "late")}
     alone = by_sid(statements(spec(tmp_path, "topics-alone", sinks=topics), BUCKETS, BROKERS))

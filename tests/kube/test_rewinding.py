@@ -17,7 +17,7 @@ from kubernetes import client
 from rich.console import Console
 
 from penstock.jobs.driver.restarts import Restarts
-from penstock.jobs.errors import CheckpointDamaged, CheckpointMissing, RecordsGone, RewindImpossible
+from penstock.jobs.errors import CheckpointDamaged, CheckpointMissing, RecordsGone, RewindImpossible, SavepointDamaged
 from penstock.jobs.spec.resources import Restart
 from penstock.jobs.storage.checkpoint import BatchRecord
 from penstock.jobs.storage.driver_runs import DriverRunsFile
@@ -58,8 +58,10 @@ class Deployed:
     def rewinding(self, pod_margin_s: float = LIMIT_S) -> Rewinding:
         return Rewinding(self.api, self.kube.name, self.records, Steps(Console(file=self.said, width=200)), LIMIT_S, pod_margin_s)
 
-    def request(self, *, after: int = 1, to: StartPoint | None = None, back_to: int | None = None) -> RewindRequest:
-        return RewindRequest(after=after, to=to, back_to=back_to, asked=datetime.now(UTC))
+    def request(
+        self, *, after: int = 1, to: StartPoint | None = None, back_to: int | None = None, start_from: str | None = None
+    ) -> RewindRequest:
+        return RewindRequest(after=after, to=to, back_to=back_to, start_from=start_from, asked=datetime.now(UTC))
 
     def begin(self) -> None:
         """What a driver does at its start: decides what it goes on with, and records it."""
@@ -67,7 +69,8 @@ class Deployed:
         decided = folder.continuation(WHAT, "last-state", None, self.records.requests.read())
         folder.checkpoint(decided.checkpoint).identity()
         if decided.begins:
-            folder.begin(generation(decided.number, checkpoint=decided.checkpoint, rewind=decided.rewind))
+            made = generation(decided.number, checkpoint=decided.checkpoint, rewind=decided.rewind)
+            folder.begin(made.model_copy(update={"savepoint": decided.savepoint}))
 
     def fail(self, error: PenstockError, token: int) -> None:
         """What a driver does that can't go on."""
@@ -182,6 +185,35 @@ def test_an_undo_to_a_checkpoint_whose_next_records_are_gone_is_withdrawn(job: D
         job.rewinding().carry_out(job.request(after=2, back_to=1))
     assert (raised.value.code, raised.value.given[:7]) == ("DEP-021", "JOB-106")
     assert (job.kube.replicas(), job.records.requests.read()) == (1, None)
+
+
+def test_a_job_starts_from_a_savepoint_and_an_interrupted_command_waits_for_it(job: Deployed) -> None:
+    uri = f"{job.records.folder.uri}/savepoints/one"
+    with job.cluster(job.begin), pytest.raises(DriverNotReady):
+        replace(job.rewinding(), limit_s=0).carry_out(job.request(start_from=uri))
+    newest = job.records.newest(job.kube.name)
+    assert (newest.number, newest.savepoint, newest.rewind) == (2, uri, Rewound(left=1))
+    request = job.records.started(newest, uri, {})
+    assert request is not None and job.records.started(newest, f"{uri}-more", {}) is None
+    job.kube.ready(1)
+    assert job.rewinding().go_on(request).number == 2
+    # Once it has gone on, the same savepoint is another start.
+    job.records.folder.checkpoint(2).record(BatchRecord(batch=8))
+    job.s3.put_object(Bucket="checkpoints", Key=f"{job.kube.name}/checkpoints/2/commits/8", Body=b"v1\n{}")
+    assert job.records.started(newest, uri, {"": 8}) == request
+    assert job.records.started(newest, uri, {"": 7}) is None
+    assert job.records.before_the_rewind(job.kube.name, newest).number == 1
+
+
+def test_a_savepoint_that_the_driver_refuses_is_withdrawn_and_the_job_goes_on(job: Deployed) -> None:
+    def refuse() -> None:
+        job.fail(SavepointDamaged(path="s3a://b/j/savepoints/one", given="none", need="an object"), token=1)
+
+    with job.cluster(refuse), pytest.raises(RewindRefused) as raised:
+        job.rewinding().carry_out(job.request(start_from="s3a://b/j/savepoints/one"))
+    assert (raised.value.code, raised.value.given[:7]) == ("DEP-021", "JOB-096")
+    assert (job.kube.replicas(), job.records.requests.read()) == (1, None)
+    assert job.records.newest(job.kube.name).number == 1
 
 
 def test_a_driver_of_an_earlier_release_that_knows_no_requests_is_said(job: Deployed) -> None:

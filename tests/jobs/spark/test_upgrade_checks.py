@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,9 @@ import pytest
 from penstock.jobs.configuration.runtime import IMAGE_VARIABLE, TERMINATION_FILE_VARIABLE, RuntimeConfiguration
 from penstock.jobs.driver.check import queries_on
 from penstock.jobs.driver.upgrade_check import check, main
-from penstock.jobs.errors import BoundedRunOver, CheckpointDamaged, CheckpointMissing, StateDiffers
+from penstock.jobs.errors import BoundedRunOver, CheckpointDamaged, CheckpointMissing, SavepointMissing, StateDiffers
+from penstock.jobs.savepoints.folder import SavepointFolder
+from penstock.jobs.savepoints.manifest import SavedQuery, Savepoint
 from penstock.jobs.spec import SpecFile
 from penstock.jobs.storage.checkpoint import BatchRecord, Checkpoint
 from penstock.jobs.storage.generation import JobFolder, QueryRecord
@@ -134,6 +137,32 @@ def test_an_unchanged_job_is_not_analyzed(upgraded: Upgraded, monkeypatch: pytes
     monkeypatch.setenv(IMAGE_VARIABLE, "jobs:2")
     assert upgraded.check().startswith("generation 2 can go on")
     assert upgraded.analyzed == 1
+
+
+def test_a_start_from_a_savepoint_is_checked_against_the_savepoint(upgraded: Upgraded) -> None:
+    folder, current = SavepointFolder(f"{upgraded.folder.uri}/savepoints/one"), upgraded.folder.current()
+    assert current is not None
+    upgraded.set(initialSavepointPath=folder.uri, restartNonce=1)
+    with pytest.raises(SavepointMissing):
+        upgraded.check()
+    now = datetime.now(UTC)
+    saved = Savepoint(
+        name="one",
+        job=upgraded.job.name,
+        environment="dev",
+        made=now,
+        checkpoint=upgraded.folder.checkpoint(1).uri,
+        generation=current,
+        queries={"": SavedQuery(batch=0, at=now)},
+        objects=(),
+    )
+    assert folder.complete(saved)
+    before = upgraded.stored()
+    assert upgraded.check() == f"the job can start from {folder.uri}"
+    upgraded.set(app="by_name")
+    with pytest.raises(StateDiffers, match="key name instead of none"):
+        upgraded.check()
+    assert upgraded.stored() == before
 
 
 def _lose_all(checkpoint: Checkpoint) -> None:

@@ -10,7 +10,20 @@ import pytest
 from penstock.jobs.errors import CheckpointDamaged, CheckpointMissing, ConcurrentWriter, LeaseLost
 from penstock.jobs.spec.job import UpgradeMode
 from penstock.jobs.storage.checkpoint import BatchRecord, Checkpoint
-from penstock.jobs.storage.generation import Continuation, Fingerprint, Generation, JobFolder, Parent, QueryRecord, Rewound, Versions
+from penstock.jobs.storage.generation import (
+    ORIGIN,
+    Continuation,
+    Fingerprint,
+    Generation,
+    InitialSavepoint,
+    JobFolder,
+    Origin,
+    Parent,
+    QueryRecord,
+    Rewound,
+    SavepointStart,
+    Versions,
+)
 from penstock.jobs.storage.rewind_request import RewindRequest
 from tests.jobs.storage.conftest import BUCKET
 from tests.jobs.storage.faulty_s3 import FaultyS3
@@ -19,6 +32,8 @@ pytestmark = pytest.mark.emulated
 
 ONE, OTHER = Fingerprint(app="a1", spec="s1", plan="p1", image="i:1"), Fingerprint(app="a1", spec="s2", plan="p1", image="i:2")
 
+ONE_SAVED, OTHER_SAVED = "s3a://b/job/savepoints/one", "s3a://b/job/savepoints/other"
+
 
 @pytest.fixture
 def folder(faulty: FaultyS3) -> JobFolder:
@@ -26,15 +41,32 @@ def folder(faulty: FaultyS3) -> JobFolder:
 
 
 def _begin(
-    folder: JobFolder, fingerprint: Fingerprint, mode: UpgradeMode, rewind_to: int | None = None, request: RewindRequest | None = None
+    folder: JobFolder,
+    fingerprint: Fingerprint,
+    mode: UpgradeMode,
+    rewind_to: int | None = None,
+    request: RewindRequest | None = None,
+    initial: InitialSavepoint | None = None,
 ) -> Continuation:
     """What a driver does with a fingerprint, up to the start of its queries."""
-    decided = folder.continuation(fingerprint, mode, rewind_to, request)
+    decided = folder.continuation(fingerprint, mode, rewind_to, request, initial)
+    if decided.start is not None:
+        _fill(folder, decided)
     # Of the sinks that are opened.
     folder.checkpoint(decided.checkpoint).identity()
     if decided.begins:
-        folder.begin(_generation(decided, fingerprint, mode).model_copy(update={"rewound_to": rewind_to, "rewind": decided.rewind}))
+        before = decided.before.initial_savepoint if decided.before else None
+        obeyed = decided.start.uri if decided.start and decided.start.by_spec else before
+        more = {"savepoint": decided.savepoint, "initial_savepoint": obeyed, "restart_nonce": initial.restart_nonce if initial else None}
+        record = _generation(decided, fingerprint, mode)
+        folder.begin(record.model_copy(update={"rewound_to": rewind_to, "rewind": decided.rewind, **more}))
     return decided
+
+
+def _fill(folder: JobFolder, decided: Continuation) -> None:
+    """What a driver writes first into a checkpoint that begins with a savepoint."""
+    assert decided.start is not None
+    folder.checkpoint(decided.checkpoint).put_once(ORIGIN, Origin(savepoint=decided.start.uri, generation=decided.number).text)
 
 
 def _generation(decided: Continuation, fingerprint: Fingerprint, mode: UpgradeMode = "last-state") -> Generation:
@@ -51,8 +83,15 @@ def _generation(decided: Continuation, fingerprint: Fingerprint, mode: UpgradeMo
     )
 
 
-def _request(after: int, *, to: int | None = None, back_to: int | None = None, spec: int | None = None) -> RewindRequest:
-    return RewindRequest(after=after, to=to, back_to=back_to, spec_rewind_to=spec, asked=datetime(2026, 11, 26, tzinfo=UTC))
+def _request(
+    after: int, *, to: int | None = None, back_to: int | None = None, start_from: str | None = None, spec: int | None = None
+) -> RewindRequest:
+    asked = datetime(2026, 11, 26, tzinfo=UTC)
+    return RewindRequest(after=after, to=to, back_to=back_to, start_from=start_from, spec_rewind_to=spec, asked=asked)
+
+
+def _initial(uri: str, nonce: int | None = None) -> InitialSavepoint:
+    return InitialSavepoint(SavepointStart(uri, by_spec=True), nonce)
 
 
 def _numbers(decided: Continuation) -> tuple[int, int, bool]:
@@ -153,6 +192,53 @@ def test_an_undo_refuses_a_checkpoint_that_is_gone(folder: JobFolder) -> None:
     assert raised.value.path == f"{folder.uri}/checkpoints/1"
 
 
+def test_a_requested_start_from_a_savepoint_is_done_once_and_undone(folder: JobFolder) -> None:
+    _begin(folder, ONE, "last-state")
+    # The old checkpoint may be gone.
+    folder.checkpoint(1).delete("identity")
+    request = _request(after=1, start_from=ONE_SAVED)
+    started = _begin(folder, ONE, "last-state", request=request)
+    assert (_numbers(started), started.anew, started.start) == ((2, 2, True), True, SavepointStart(ONE_SAVED))
+    goes_on = _begin(folder, ONE, "last-state", request=request)
+    assert (_numbers(goes_on), goes_on.start, goes_on.savepoint) == ((2, 2, False), None, ONE_SAVED)
+    changed = _begin(folder, OTHER, "last-state", request=request)
+    assert (_numbers(changed), changed.start, changed.savepoint, changed.rewind) == ((3, 2, True), None, ONE_SAVED, Rewound(left=1))
+
+
+def test_a_checkpoint_that_a_driver_has_begun_to_fill_is_filled_by_the_same_start_alone(folder: JobFolder) -> None:
+    _begin(folder, ONE, "last-state")
+    failed = folder.continuation(ONE, "last-state", None, _request(after=1, start_from=ONE_SAVED))
+    _fill(folder, failed)
+    assert failed.checkpoint == 2
+    assert folder.continuation(ONE, "last-state", None, _request(after=1, start_from=ONE_SAVED)).checkpoint == 2
+    assert folder.continuation(ONE, "last-state", None, _request(after=1, start_from=OTHER_SAVED)).checkpoint == 3
+    # Nobody else begins with what it has left.
+    assert folder.continuation(ONE, "last-state", None, _request(after=1, to=7)).checkpoint == 3
+    assert folder.continuation(OTHER, "stateless").checkpoint == 3
+    assert _numbers(folder.continuation(ONE, "last-state")) == (1, 1, False)
+
+
+def test_the_first_generation_does_not_begin_with_what_a_failed_start_has_left(folder: JobFolder) -> None:
+    failed = folder.continuation(ONE, "last-state", initial=_initial(ONE_SAVED))
+    _fill(folder, failed)
+    assert folder.continuation(ONE, "last-state", initial=_initial(ONE_SAVED)).checkpoint == 1
+    assert _numbers(_begin(folder, ONE, "last-state")) == (1, 2, True)
+    assert _numbers(_begin(folder, ONE, "last-state")) == (1, 2, False)
+    assert _numbers(_begin(folder, OTHER, "stateless")) == (2, 3, True)
+
+
+def test_the_specs_savepoint_counts_for_the_first_generation_and_with_another_nonce(folder: JobFolder) -> None:
+    first = _begin(folder, ONE, "last-state", initial=_initial(ONE_SAVED))
+    assert (_numbers(first), first.start) == ((1, 1, True), SavepointStart(ONE_SAVED, by_spec=True))
+    # Neither a restart nor another nonce starts from it again, nor another path alone.
+    assert not _begin(folder, ONE, "last-state", initial=_initial(ONE_SAVED)).begins
+    assert _begin(folder, OTHER, "last-state", initial=_initial(ONE_SAVED, 1)).start is None
+    assert _begin(folder, ONE, "last-state", initial=_initial(OTHER_SAVED, 1)).start is None
+    both = _begin(folder, OTHER, "last-state", initial=_initial(OTHER_SAVED, 2))
+    assert (_numbers(both), both.savepoint) == ((4, 4, True), OTHER_SAVED)
+    assert _begin(folder, ONE, "last-state", initial=_initial(OTHER_SAVED, 3)).start is None
+
+
 def test_a_record_is_read_as_it_was_written_and_says_what_came_before(folder: JobFolder) -> None:
     _begin(folder, ONE, "last-state")
     decided = _begin(folder, OTHER, "stateless")
@@ -189,7 +275,7 @@ def test_a_record_that_cannot_be_read_is_damage_and_none_is_replaced(folder: Job
 def test_fields_of_a_later_release_do_not_matter(folder: JobFolder) -> None:
     decided = Continuation(1, 1, None, begins=True)
     text = _generation(decided, ONE).model_dump_json(by_alias=True)
-    folder.put_once("generations/1.json", '{"savepoint": "x", ' + text[1:])
+    folder.put_once("generations/1.json", '{"somethingLater": "x", ' + text[1:])
     assert folder.current() == _generation(decided, ONE)
 
 

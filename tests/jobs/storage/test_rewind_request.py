@@ -69,7 +69,7 @@ def test_a_request_may_name_where_it_begins(file: RewindRequestFile, to: NamedSt
 
 @pytest.mark.parametrize("both", [{}, {"to": 7, "back_to": 1}])
 def test_a_request_goes_to_a_time_or_back(both: dict[str, int]) -> None:
-    with pytest.raises(ValidationError, match="exactly one of to and backTo"):
+    with pytest.raises(ValidationError, match="exactly one of to, backTo and startFrom"):
         RewindRequest(after=1, asked=ASKED, **both)
 
 

@@ -20,6 +20,7 @@ from penstock.scripts.cli import (
     report,
     resume,
     rewind,
+    savepoint,
     scan,
     size,
     status,
@@ -45,13 +46,17 @@ WORDS = {
     stop: JOB,
     resume: JOB,
     rewind: [*JOB, "--by", "1h"],
+    savepoint: ["list", *JOB],
     upgrade: ["check"],
     inspect: JOB,
     logs: JOB,
     move: JOB,
     redeploy: JOB,
 }
-ON_AWS = (bootstrap, deploy, destroy, doctor, inspect, logs, move, redeploy, resume, rewind, scan, status, stop, synth, topics, upgrade)
+ON_AWS = (
+    *(bootstrap, deploy, destroy, doctor, inspect, logs, move, redeploy, resume, rewind, savepoint, scan, status, stop, synth, topics),
+    upgrade,
+)
 
 
 @pytest.fixture(autouse=True)

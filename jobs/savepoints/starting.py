@@ -1,0 +1,153 @@
+"""A new checkpoint is filled with a savepoint, and differs from it in what belongs to one checkpoint alone.
+
+- ``penstock/identity`` is new, for every query: it is in the names of files, transactions and idempotency keys. The checkpoint that the
+  savepoint is of has gone on, so the next micro-batches of both have the same numbers and other rows.
+- ``metadata`` has a new id of the query, by which Spark keeps two of one id from running at once.
+- Files that were open at the savepoint, and that the old checkpoint of the same job has published since, are not open any more: their rows
+  are written. Where the old checkpoint is gone, or is another job's, nobody knows, and they are published again.
+- Spark's metadata of state have absolute URIs of the schemas in ``_stateSchema/``: those of the new folder.
+
+Nothing else names a checkpoint's folder. The marker ``penstock/origin.json`` is written first and the identity of the first query last: a
+checkpoint with the marker alone is not complete, and is filled again by the same start, and passed over by any other.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import uuid
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from penstock.jobs.errors import SavepointOfAnotherJob, StateNotRestored
+from penstock.jobs.savepoints.copying import Copier, each, sha256
+from penstock.jobs.savepoints.folder import SavepointFolder
+from penstock.jobs.savepoints.manifest import SavedObject, Savepoint
+from penstock.jobs.sinks.part_log import Manifest, PartLog
+from penstock.jobs.storage.checkpoint import Checkpoint
+from penstock.jobs.storage.generation import ORIGIN, Origin, SavepointStart
+from penstock.jobs.storage.s3 import client
+
+_IDENTITY = "identity"
+_METADATA = re.compile(r"(?:queries/[^/]+/)?metadata")
+_DECISION = re.compile(r"(?:queries/([^/]+)/)?penstock/sinks/([^/]+)/log/(\d+)\.json")
+_STATE = re.compile(r"((?:queries/[^/]+/)?state/\d+/)_metadata/(?:metadata|v2/\d+)")
+
+
+def refuse_another_job(savepoint: Savepoint, uri: str, job: str, start: SavepointStart) -> None:
+    """Raises if a savepoint is of another job and nobody has agreed to that.
+
+    Raises:
+        SavepointOfAnotherJob: JOB-098.
+    """
+    if savepoint.job != job and not start.of_another_job:
+        raise SavepointOfAnotherJob(
+            path=uri,
+            given=f"job {savepoint.job} of environment {savepoint.environment}",
+            need=f"a savepoint of {job}",
+            fix="another one; or, if this job is to begin with the state and the offsets of that one, start from it with --fork",
+        )
+
+
+def refuse_lost_queries(savepoint: Savepoint, start: SavepointStart, queries: Sequence[str]) -> None:
+    """Raises if a savepoint has queries that an app does not have, and nobody has agreed to that.
+
+    Args:
+        savepoint: its manifest.
+        start: from it.
+        queries: of the app; the first one's name is empty.
+
+    Raises:
+        StateNotRestored: JOB-099.
+    """
+    lost = sorted(savepoint.queries.keys() - set(queries))
+    if lost and not start.allow_non_restored_state:
+        given = ", ".join(query or "the first query" for query in queries)
+        fix = "an app with these queries; or, to lose their state, allowNonRestoredState: true, or --allow-non-restored-state"
+        raise StateNotRestored(path=start.uri, given=given, need=f"the queries of the savepoint: {', '.join(lost)} too", fix=fix)
+
+
+@dataclass(frozen=True)
+class Filling:
+    """Fills a checkpoint.
+
+    Args:
+        checkpoint: the new one.
+        folder: of the savepoint.
+        savepoint: its manifest.
+        generation: number of the generation that begins with it.
+    """
+
+    checkpoint: Checkpoint
+    folder: SavepointFolder
+    savepoint: Savepoint
+    generation: int
+
+    def fill(self, said: Callable[[int], object] = lambda _: None) -> None:
+        """Copies and compares everything, unless that is done already.
+
+        Args:
+            said: called with the number of objects that are copied.
+
+        Raises:
+            SavepointDamaged: JOB-096.
+            PenstockError: JOB-009, JOB-082.
+        """
+        self.folder.verify(self.savepoint)
+        begun = self.checkpoint.get(ORIGIN) is not None
+        if begun and self.checkpoint.get(_IDENTITY) is not None:
+            return
+        self.checkpoint.put_once(ORIGIN, Origin(savepoint=self.folder.uri, generation=self.generation).text)
+        copier = Copier(client(), self.folder.data(self.savepoint).uri, self.checkpoint.uri)
+        each(lambda one: self._filled(copier, one), self.savepoint.objects, said)
+        for one in self.savepoint.objects:
+            if match := _DECISION.fullmatch(one.name):
+                self._close_published(copier, one, match[1] or "", match[2], int(match[3]))
+        for query in sorted(self.savepoint.queries, reverse=True):
+            self.checkpoint.of_query(query).identity()
+        self.checkpoint.identity()
+
+    def _filled(self, copier: Copier, one: SavedObject) -> None:
+        if _METADATA.fullmatch(one.name):
+            self._read(one)
+            copier.put(one.name, json.dumps({"id": str(uuid.uuid4())}, separators=(",", ":")).encode())
+        elif match := _STATE.fullmatch(one.name):
+            copier.put(one.name, with_schemas_in(self._read(one), f"{self.checkpoint.uri}/{match[1]}"))
+        else:
+            self._compare(one, copier.copy(one.name))
+
+    def _close_published(self, copier: Copier, one: SavedObject, query: str, sink: str, decision: int) -> None:
+        """Leaves out of a file sink's decision the open files that later decisions of the old checkpoint have published."""
+        if not self.savepoint.checkpoint.startswith(f"{self.checkpoint.uri.rpartition('/')[0]}/"):
+            return
+        manifest = Manifest.model_validate_json(self._read(one))
+        log = PartLog(Checkpoint(self.savepoint.checkpoint).of_query(query), sink)
+        left = manifest.without({name for later in log.published_after(decision) for name in later.used})
+        if left != manifest:
+            copier.put(one.name, left.model_dump_json().encode())
+
+    def _read(self, one: SavedObject) -> bytes:
+        content = self.folder.data(self.savepoint).content(one.name)
+        self._compare(one, None if content is None else sha256(content))
+        return content or b""
+
+    def _compare(self, one: SavedObject, checksum: str | None) -> None:
+        if checksum != one.sha256:
+            given = "none" if checksum is None else f"SHA-256 {checksum}"
+            raise self.folder.damaged(self.savepoint, one.name, given, f"SHA-256 {one.sha256}")
+
+
+def with_schemas_in(metadata: bytes, folder: str) -> bytes:
+    """Spark's metadata of an operator whose checkpoint is in another folder.
+
+    Args:
+        metadata: a line with the version, and the document.
+        folder: of the operator's state, ``s3a://bucket/.../state/<operator>/``.
+    """
+    version, _, text = metadata.decode().partition("\n")
+    document = json.loads(text)
+    for store in document.get("stateStoreInfo", []):
+        paths = store.get("stateSchemaFilePaths")
+        if paths is not None:
+            store["stateSchemaFilePaths"] = [f"{folder}_stateSchema/{path.rpartition('/_stateSchema/')[2]}" for path in paths]
+    return f"{version}\n{json.dumps(document, separators=(',', ':'))}".encode()

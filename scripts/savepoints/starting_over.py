@@ -1,0 +1,116 @@
+"""A deployed job starts from a savepoint: what that means, and the request that its driver obeys."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from penstock.jobs.savepoints.folder import SavepointFolder
+from penstock.jobs.savepoints.manifest import SavedQuery
+from penstock.jobs.storage.checkpoint import Checkpoint
+from penstock.jobs.storage.generation import Generation
+from penstock.scripts.operations.deployed_job import DeployedJob
+from penstock.scripts.operations.rewind_preview import sinks_table
+from penstock.scripts.progress import Steps
+from penstock.scripts.render.screen import Screen
+from penstock.scripts.render.table import facts
+from penstock.scripts.savepoints.listing import after
+from penstock.scripts.savepoints.taking import Taken, queries_of, take
+
+_AGAIN = "what has come since then, also what the job has read: its rows of that are written twice"
+_FILES = "those that were open then are published with the rows that they had, unless the job's checkpoint has published them"
+
+
+@dataclass(frozen=True)
+class StartingOver:
+    """A job that is to start from a savepoint.
+
+    Args:
+        job: the job.
+        newest: its newest generation.
+        steps: receives a line per finished step.
+    """
+
+    job: DeployedJob
+    newest: Generation
+    steps: Steps
+
+    def checkpoint_as_of(self, until: datetime | None) -> tuple[Checkpoint, Taken]:
+        """Its checkpoint, and whose it is, as of the last micro-batches up to a time; None: the last ones of all."""
+        checkpoint, generation = self.job.checkpoint()
+        environment = self.job.environment.name
+        return checkpoint, Taken(self.job.name, environment, by=self.job.caller, generation=generation, until=until)
+
+    def queries(self, checkpoint: Checkpoint, of: Taken) -> dict[str, SavedQuery]:
+        """What the savepoint would be of. Nothing is written. Raises DEP-031, DEP-032, DEP-034, JOB-008, JOB-009."""
+        return queries_of(checkpoint, of)
+
+    def taken(self, checkpoint: Checkpoint, of: Taken, folder: SavepointFolder) -> SavepointFolder:
+        """The savepoint in that folder, taken unless an interrupted command has."""
+        if not folder.begun():
+            with self.steps.at("savepoint", f"copying {checkpoint.uri}") as step:
+                take(checkpoint, folder, of, self.job.s3, step)
+                step.said = f"{folder.name} is complete"
+        return folder
+
+    def shown(self, how: str, queries: Mapping[str, SavedQuery], screen: Screen, of: str = "") -> Iterator[str]:
+        """What the start means.
+
+        Args:
+            how: says what the job does.
+            queries: of the savepoint.
+            screen: where it goes.
+            of: what the savepoint was taken of; empty if it is this job's, now.
+        """
+        yield f"{self.job.name} {how}, as generation {self.newest.number + 1} with a new checkpoint"
+        yield ""
+        reads = [(f"query {name}" if name else "reads on", after(query)) for name, query in queries.items()]
+        stays = f"{self.newest.checkpoint} stays where it is; penstock rewind --undo goes back to it"
+        taken = [("taken of", of)] if of else []
+        yield from facts([*reads, ("read again", _AGAIN), ("files", _FILES), *taken, ("checkpoint", stays)], screen)
+        yield ""
+        yield from sinks_table(self.job.spec.job.spec, screen)
+
+    def gone_on_with(self, folder: SavepointFolder, queries: Mapping[str, SavedQuery]) -> bool:
+        """Waits for a driver that an interrupted command has started, if it has obeyed the same request and committed nothing since.
+
+        Args:
+            folder: of the savepoint among those of the job.
+            queries: of the savepoint.
+
+        Returns:
+            Whether there is one: another start would do the same again.
+
+        Raises:
+            PenstockError: as `Rewinding.go_on`.
+        """
+        from penstock.scripts.operations.rewinding import Rewinding  # the client of Kubernetes takes long to import
+
+        begun = self.job.records.started(self.newest, folder.uri, {name: query.batch for name, query in queries.items()})
+        if begun is None:
+            return False
+        with self.job.cluster() as api:
+            Rewinding(api, self.job.name, self.job.records, self.steps).go_on(begun)
+        return True
+
+    def start_from(self, folder: SavepointFolder, *, fork: bool = False, allow_non_restored_state: bool = False) -> None:
+        """Requests the start from one of the job's savepoints, stops the driver, starts it, and waits until it reads.
+
+        Raises:
+            PenstockError: as `Rewinding.carry_out`.
+        """
+        from penstock.jobs.storage.rewind_request import RewindRequest
+        from penstock.scripts.operations.rewinding import Rewinding  # the client of Kubernetes takes long to import
+
+        request = RewindRequest(
+            after=self.newest.number,
+            start_from=folder.uri,
+            of_another_job=fork,
+            allow_non_restored_state=allow_non_restored_state,
+            spec_rewind_to=self.job.spec.job.spec.rewind_to,
+            asked=datetime.now(UTC),
+            by=self.job.caller,
+        )
+        with self.job.cluster() as api:
+            Rewinding(api, self.job.name, self.job.records, self.steps).carry_out(request)
