@@ -154,6 +154,7 @@ def test_a_start_from_a_savepoint_is_checked_against_the_savepoint(upgraded: Upg
         checkpoint=upgraded.folder.checkpoint(1).uri,
         generation=current,
         queries={"": SavedQuery(batch=0, at=now)},
+        data="data-0",
         objects=(),
     )
     assert folder.complete(saved)
