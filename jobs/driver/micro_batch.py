@@ -112,6 +112,7 @@ class MicroBatches:
         pulse: signs of life of the query.
         measured: name of a gauge -> value after the last micro-batch.
         rows_read: micro-batch -> records that it read, until its commit is reported.
+        state_bytes: size of the query's state as Spark has last reported it; None: not yet, or no state.
     """
 
     session: SparkSession
@@ -137,6 +138,7 @@ class MicroBatches:
     pulse: Pulse = field(default_factory=Pulse)
     measured: Mapping[str, int] = field(default_factory=dict)
     rows_read: dict[int, int] = field(default_factory=dict)
+    state_bytes: int | None = None
     _lost: set[str] = field(default_factory=set)
     _between: threading.Lock = field(default_factory=threading.Lock)
 
@@ -311,12 +313,13 @@ class MicroBatches:
             total_late=_added(self.last.total_late, late),
             total_tolerated=_added(self.last.total_tolerated, tolerated),
             positions=positions(self.engine.ends(), self.engine.latest(), self.until),
+            state_bytes=self.state_bytes,
         )
         self.checkpoint.record(record)
         self._advance(record)
         self.rows_read[number] = _rows(seen)
         self.measured = of_query(self.share.query if self.share else "", {**measured(record, seen, self.times), **skew.gauges(keys)})
-        fields = record.model_dump(by_alias=True, exclude={"watermarks": {"partitions"}, "positions": True})
+        fields = record.model_dump(by_alias=True, exclude={"watermarks": {"partitions"}, "positions": True, "state_bytes": True})
         self.emit("batch", fields | {"keys": {name: key_counts.model_dump() for name, key_counts in keys.items()}})
 
     def _watermarks(self, seen: Mapping[str, Mapping[str, Seen]], time_ms: int) -> Watermarks:

@@ -25,6 +25,8 @@ from penstock.jobs.stream.event_time import heartbeat
 
 # Names in Spark 4.3.0's progress: StateStoreSaveExec and SessionWindowStateStoreSaveExec.
 _OF_WINDOWS = frozenset({"stateStoreSave", "sessionWindowStateStoreSaveExec"})
+# Custom metrics of RocksDBStateStoreProvider and HDFSBackedStateStoreProvider of Spark 4.3.0.
+_SIZES = ("rocksdbSstFileSize", "stateOnCurrentVersionSizeBytes")
 # Takes topic -> partition, as text -> the next offset to read.
 Commit = Callable[[Mapping[str, Mapping[str, int]]], None]
 
@@ -86,6 +88,7 @@ class ProgressListener(LightListener):
         if str(progress.runId) != self._run:
             return
         self._batches.pulse.beat()
+        self._batches.state_bytes = _state_bytes(progress)
         rows = [source.numInputRows for source in progress.sources if not source.description.startswith(heartbeat.DESCRIPTION)]
         ends = _merged((source.endOffset for source in progress.sources), self._until)
         detail = {
@@ -128,6 +131,12 @@ class ProgressListener(LightListener):
 def _open_windows(progress: StreamingQueryProgress) -> int:
     """Groups in the state of windows, after a micro-batch; only if Spark counts the rows of a state."""
     return sum(operator.numRowsTotal for operator in progress.stateOperators if operator.operatorName in _OF_WINDOWS)
+
+
+def _state_bytes(progress: StreamingQueryProgress) -> int | None:
+    """Size of the state of all operators after a micro-batch; None without any, or if no backend says it."""
+    sizes = [operator.customMetrics[name] for operator in progress.stateOperators for name in _SIZES if name in operator.customMetrics]
+    return sum(sizes) if sizes else None
 
 
 def _merged(offsets: Iterable[str | None], until: PartitionEnds) -> dict[str, dict[str, int]]:

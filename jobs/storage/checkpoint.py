@@ -63,6 +63,9 @@ class BatchRecord(BaseModel):
         total_late: source -> late rows since the checkpoint began.
         total_tolerated: source -> rows since the checkpoint began that were older than the watermark and still counted.
         positions: topic -> partition -> where the micro-batch ended; empty in records without it, and of sources other than Kafka.
+        state_bytes: size of the query's state after an earlier micro-batch, the last one that Spark had reported: of RocksDB's files, which
+            are compressed and written every few micro-batches, or on the heap. None before the driver's second micro-batch, without state,
+            and in records without it.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", alias_generator=to_camel, validate_by_name=True)
@@ -81,6 +84,7 @@ class BatchRecord(BaseModel):
     total_late: dict[str, int] = Field(default_factory=dict)
     total_tolerated: dict[str, int] = Field(default_factory=dict)
     positions: dict[str, dict[int, Position]] = Field(default_factory=dict)
+    state_bytes: int | None = Field(default=None, ge=0)
 
     @property
     def closed(self) -> bool:

@@ -26,7 +26,6 @@ from penstock.scripts.render.node_shares import counted
 from penstock.scripts.render.screen import Screen, screen_of
 from penstock.scripts.render.table import facts
 from penstock.scripts.topics.address import access
-from penstock.sizing.errors import PenstockError
 from penstock.sizing.units import duration_ms
 
 if TYPE_CHECKING:
@@ -245,14 +244,10 @@ def _facts(job: DeployedJob, newest: Generation, read: Counted, start: StartPoin
 
 def _capacity(job: DeployedJob) -> float | None:
     """Events per second that the plan of the job can process; None if it is not known, as without a load in the spec."""
-    from penstock.infra.plans import plans
+    from penstock.scripts.operations.planned_job import plan_of
 
-    try:
-        planned = next(one.plan for one in plans(job.environment).jobs if one.name == job.name)
-    except PenstockError:
-        # What is wrong with a plan is for penstock size to say, and the job runs.
-        return None
-    return planned.throughput.capability.capacity_events_per_s if planned.throughput else None
+    planned = plan_of(job.environment, job.name)
+    return planned.throughput.capability.capacity_events_per_s if planned is not None and planned.throughput else None
 
 
 def _print(lines: Iterator[str]) -> None:

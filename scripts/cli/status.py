@@ -15,7 +15,7 @@ from penstock.scripts.cli.environment_argument import add_environment_argument, 
 from penstock.scripts.cli.output import add_output_argument, as_text
 from penstock.scripts.operations.deployed_job import jobs_of
 from penstock.scripts.operations.job_status import JobStatus, status_of
-from penstock.scripts.operations.status_table import backlog_table, jobs_table, runs_table
+from penstock.scripts.operations.status_table import backlog_table, jobs_table, runs_table, state_facts
 from penstock.scripts.provisioning.aws_access import AwsAccess
 from penstock.scripts.render.screen import screen_of
 from penstock.sizing.errors import CheckFailed
@@ -48,6 +48,8 @@ def run(arguments: argparse.Namespace) -> int:
     environment = chosen(arguments)
     now = datetime.now(UTC)
     jobs = _statuses(environment, jobs_of(environment, arguments.job), now)
+    if arguments.job:
+        jobs = [_with_plan(environment, job) for job in jobs]
     if arguments.output == "table":
         _print(environment, jobs, now, with_runs=bool(arguments.job))
     else:
@@ -65,6 +67,14 @@ def _statuses(environment: Environment, specs: Sequence[SpecFile], now: datetime
         return list(pool.map(lambda spec: status_of(spec, environment.spec.buckets.checkpoints, s3, now), specs))
 
 
+def _with_plan(environment: Environment, job: JobStatus) -> JobStatus:
+    # Planning takes longer than reading.
+    from penstock.scripts.operations.planned_job import plan_of
+
+    plan = plan_of(environment, job.job)
+    return job if plan is None else job.model_copy(update={"planned_state_bytes": plan.state.state_bytes})
+
+
 def _print(environment: Environment, jobs: Sequence[JobStatus], now: datetime, *, with_runs: bool) -> None:
     screen = screen_of(sys.stdout, os.environ)
     if not jobs:
@@ -73,5 +83,10 @@ def _print(environment: Environment, jobs: Sequence[JobStatus], now: datetime, *
     lines = [f"jobs of {environment.name}, with their drivers' starts and failures of the last hour", "", *jobs_table(jobs, now, screen)]
     for job in jobs if with_runs else ():
         lines += ["", f"backlog of {job.job}", "", *backlog_table(job, screen)] if job.queries else []
+        lines += ["", f"state of {job.job}", "", *state_facts(job, screen)] if _has_state(job) else []
         lines += ["", f"runs of the drivers of {job.job}", "", *runs_table(job, screen)]
     sys.stdout.write("\n".join(lines) + "\n")
+
+
+def _has_state(job: JobStatus) -> bool:
+    return any(query.state_bytes is not None for query in job.queries)

@@ -47,6 +47,7 @@ class QueryStatus(_Said):
         records_in: records that it has read.
         total_records_in: records read since the checkpoint began.
         backlog: what it has not read; None before the first micro-batch.
+        state_bytes: size of its state after an earlier micro-batch, see `BatchRecord`; None if the record does not say.
     """
 
     name: str
@@ -56,6 +57,7 @@ class QueryStatus(_Said):
     records_in: int
     total_records_in: int
     backlog: Backlog | None
+    state_bytes: int | None
 
 
 class FailureReason(_Said):
@@ -92,6 +94,7 @@ class JobStatus(_Said):
         failures: of drivers within the last hour.
         reasons: of these failures, the last one first.
         runs: of drivers, the last one first.
+        planned_state_bytes: of the plan; None if it was not asked for, or does not say, as without a load.
     """
 
     job: str
@@ -107,6 +110,7 @@ class JobStatus(_Said):
     failures: int = 0
     reasons: tuple[FailureReason, ...] = ()
     runs: tuple[DriverRun, ...] = ()
+    planned_state_bytes: int | None = None
 
 
 def status_of(spec: SpecFile, bucket: str, s3: S3Client, now: datetime) -> JobStatus:
@@ -208,6 +212,7 @@ def _queries(generation: Generation, checkpoint: Checkpoint) -> Iterator[QuerySt
             records_in=sum(record.rows_in.values()),
             total_records_in=sum(record.total_rows_in.values()),
             backlog=backlog_of(record, earlier) if begun else None,
+            state_bytes=record.state_bytes,
         )
 
 

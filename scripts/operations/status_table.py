@@ -8,6 +8,7 @@ from datetime import UTC, datetime, timedelta
 from penstock.jobs.storage.driver_runs import DriverRun
 from penstock.scripts.operations.backlog import Backlog, PartitionBacklog
 from penstock.scripts.operations.job_status import FailureReason, JobStatus, QueryStatus, State
+from penstock.scripts.render.bytes_text import bytes_text
 from penstock.scripts.render.screen import Screen
 from penstock.scripts.render.table import UNBROKEN, Column, Row, Styled, facts, table
 
@@ -83,6 +84,13 @@ def backlog_table(job: JobStatus, screen: Screen) -> list[str]:
     lines = facts([(name, _rates(backlog)) for name, backlog in queries], screen)
     rows = [_partition(name, one) for name, backlog in queries for one in backlog.partitions]
     return [*lines, "", *table(_PARTITIONS, rows, screen)] if rows else lines
+
+
+def state_facts(job: JobStatus, screen: Screen) -> list[str]:
+    """The size of a job's state, by query, beside what is planned for all of them."""
+    sizes = [(query.name or job.job, bytes_text(query.state_bytes)) for query in job.queries if query.state_bytes is not None]
+    planned = [] if job.planned_state_bytes is None else [("planned", f"{bytes_text(job.planned_state_bytes)}, uncompressed")]
+    return facts([*sizes, *planned], screen)
 
 
 def _rows(job: JobStatus, now: datetime) -> Iterator[Row]:

@@ -88,6 +88,7 @@ class Place:
             total_rows_in={"a": 5_000},
             watermarks=Watermarks(current_ms=AT_MS - 10_000),
             positions={"clicks": {0: Position(4_000, 6_000), 1: Position(1_000, 1_400)}},
+            state_bytes=3 * 1024,
         )
         before = {"clicks": {0: Position(0, 4_000), 1: Position(0, 1_000)}}
         checkpoint.record(BatchRecord(batch=0, time_ms=AT_MS - 100_000, positions=before))
@@ -151,6 +152,20 @@ def test_lag_and_rates_are_those_of_the_last_micro_batches(place: Place, capsys:
     assert "2,400" in row and "1m 32s" in row
     assert "50.0 records/s read, 24.0 arrived, over 7 micro-batches; 2,400 records are 1m 40s of arrivals" in " ".join(out.split())
     assert ["clicks", "clicks-0", "4,000", "6,000", "2,000", "20.0"] in [line.split() for line in out.splitlines()]
+
+
+def test_state_is_shown_beside_what_is_planned(place: Place, capsys: pytest.CaptureFixture[str]) -> None:
+    file = place.folder / "clicks.yaml"
+    load = "load: {eventsPerSecond: 100, eventBytes: 200, eventsPerSlot: 1000, state: {keys: 1000, bytesPerKey: 512}}"
+    file.write_text(file.read_text().replace("parallelism: 1", load).replace("{slots: 1, memory: 2g}", "{slots: 1}"))
+    place.generation("clicks")
+    _, job = place.job(capsys)
+    assert (job["queries"][0]["stateBytes"], job["plannedStateBytes"]) == (3_072, 512_000)
+    _, out = place.status(capsys, "--job", "clicks")
+    assert "state of clicks" in out and "3.0 KiB" in out and "500.0 KiB, uncompressed" in out
+    # Planning takes longer than a look at all jobs may.
+    (job, _) = json.loads(place.status(capsys, "-o", "json")[1])["jobs"]
+    assert job["plannedStateBytes"] is None
 
 
 def test_a_record_of_an_earlier_release_has_no_lag(place: Place, capsys: pytest.CaptureFixture[str]) -> None:
