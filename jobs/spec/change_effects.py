@@ -27,7 +27,7 @@ class FieldEffect(NamedTuple):
     why: str
 
 
-_SUBSCRIPTION = FieldEffect("state must be reset", "the checkpoint's offsets are those of the topics that the source began with")
+_SUBSCRIPTION = FieldEffect("state must be reset", "topics may be added; for others instead, the checkpoint has no offsets (JOB-105)")
 _FOLDER = FieldEffect("state must be reset", "the checkpoint lists the files of the folder that the source began with")
 _DECODED = FieldEffect("restart", "decides how records are read that are yet to come")
 _TIME = FieldEffect("restart with state", "the watermark and open windows go on, and rows that are yet to come are timed in the new way")
@@ -91,6 +91,10 @@ _EFFECTS: dict[str, FieldEffect] = {
     "spec.rewindTo": FieldEffect(
         "state must be reset", "the job reads its topics again from the time, with an empty checkpoint, which it begins by itself"
     ),
+    "spec.initialSavepointPath": FieldEffect(
+        "restart with state", "with another restartNonce the job starts from the savepoint, with the state that it has"
+    ),
+    "spec.allowNonRestoredState": FieldEffect("nothing", "says whether the savepoint may have more queries than the app"),
     **dict.fromkeys(
         (
             "spec.executor.slots",
