@@ -8,7 +8,7 @@ from __future__ import annotations
 import contextlib
 import re
 import uuid
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from pydantic.alias_generators import to_camel
@@ -66,9 +66,11 @@ class BatchRecord(BaseModel):
         state_bytes: size of the query's state after an earlier micro-batch, the last one that Spark had reported: of RocksDB's files, which
             are compressed and written every few micro-batches, or on the heap. None before the driver's second micro-batch, without state,
             and in records without it.
+        format: greater in records of a later release that this one must not go on with.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid", alias_generator=to_camel, validate_by_name=True)
+    # A field that is not known is one of a later release, which went on without it before: after a rollback its records are read.
+    model_config = ConfigDict(frozen=True, extra="ignore", alias_generator=to_camel, validate_by_name=True)
 
     batch: int = Field(ge=-1)
     token: int = Field(default=0, ge=0)
@@ -85,6 +87,7 @@ class BatchRecord(BaseModel):
     total_tolerated: dict[str, int] = Field(default_factory=dict)
     positions: dict[str, dict[int, Position]] = Field(default_factory=dict)
     state_bytes: int | None = Field(default=None, ge=0)
+    format: Literal[1] = Field(default=1, exclude=True)
 
     @property
     def closed(self) -> bool:

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import json
 import threading
 import uuid
+from typing import TYPE_CHECKING
 
 import pytest
 
-from penstock.jobs.errors import ConditionalWriteFailed, LeaseLost
+from penstock.jobs.errors import CheckpointDamaged, ConditionalWriteFailed, LeaseLost
 from penstock.jobs.storage.checkpoint import RETAINED_BATCHES, BatchRecord, Checkpoint
 from tests.jobs.storage.conftest import BUCKET
 from tests.jobs.storage.faulty_s3 import Fault, FaultyS3
+
+if TYPE_CHECKING:
+    from mypy_boto3_s3 import S3Client
 
 pytestmark = pytest.mark.emulated
 
@@ -62,6 +67,19 @@ def test_a_driver_that_was_replaced_is_refused_and_changes_nothing(checkpoint: C
     assert (raised.value.code, raised.value.path) == ("JOB-081", f"{checkpoint.uri}/penstock/batches/{5 + RETAINED_BATCHES}.json")
     assert "token 4" in raised.value.given and "at most 3" in raised.value.need
     assert _written(checkpoint, 5 + RETAINED_BATCHES).token == 4 and checkpoint.get("batches/105.json") == "kept"
+
+
+def test_a_record_of_a_later_release_is_read_unless_that_has_changed_what_it_means(checkpoint: Checkpoint, s3: S3Client) -> None:
+    folder = checkpoint.uri.removeprefix(f"s3a://{BUCKET}/")
+    s3.put_object(Bucket=BUCKET, Key=f"{folder}/commits/5", Body=b"v1\n{}")
+    record = _record(5, 1).model_dump(by_alias=True)
+    assert "format" not in record
+    checkpoint.put_once("batches/5.json", json.dumps({**record, "laterField": {"a": 1}}))
+    assert checkpoint.last_record() == _record(5, 1)
+    checkpoint.delete("batches/5.json")
+    checkpoint.put_once("batches/5.json", json.dumps({**record, "format": 2}))
+    with pytest.raises(CheckpointDamaged):
+        checkpoint.last_record()
 
 
 @pytest.mark.parametrize("body", ['{"batch": 5}', "{"])
