@@ -173,6 +173,8 @@ def test_a_savepoint_that_does_not_fit_the_app_or_the_job_is_refused_before_anyt
         running.until_read({"a": [1]})
     folder, _ = _take(job)
     fork = surroundings.job(SEVERAL, sources={"a": 1}, parameters={"shape": "counts"})
+    # The offsets are of these topics (JOB-105).
+    fork.edit(lambda spec: spec["sources"]["a"]["kafka"].update(topic=job.topics["a"]))
     with fork.running():
         pass
     for consents, error in (({}, SavepointOfAnotherJob), ({"of_another_job": True}, StateNotRestored)):
