@@ -67,6 +67,12 @@ def _names_marker(file: Path, tier: str) -> bool:
     return f"mark.{tier}" in file.read_text(encoding="utf-8")
 
 
+@cache
+def _leads_to(folder: Path, tiers: tuple[str, ...]) -> bool:
+    """Whether a folder has one of another tier below it."""
+    return folder.is_dir() and any(found.is_dir() for tier in tiers for found in folder.rglob(tier))
+
+
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
     """Leaves the folders and files of other tiers unread: what they import takes long, and may be missing here."""
     asked, folder = config.getoption("markexpr"), _folder_tier(collection_path)
@@ -74,7 +80,7 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
         return None
     read = ("spark", asked) if asked == "executors" else (asked,)
     if folder:
-        return None if folder in read else True
+        return None if folder in read or _leads_to(collection_path, read) else True
     # Outside of the folders all tests are fast but those with a marker.
     is_test = collection_path.match("test_*.py")
     return True if is_test and asked != "fast" and not any(_names_marker(collection_path, tier) for tier in read) else None

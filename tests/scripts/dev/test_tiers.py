@@ -160,6 +160,13 @@ def test_the_folders_of_other_tiers_are_not_read(tree: Tree) -> None:
     assert tree.run("--tier", "emulated")[0] == 1
 
 
+def test_a_folder_within_that_of_another_tier_decides(tree: Tree) -> None:
+    tree.write("tests/spark/chaos/test_long.py", "def test_long(): pass\n")
+    tree.write("tests/spark/test_bad.py", "import no_module_of_this_name\n")
+    code, said = tree.run("--tier", "chaos")
+    assert (code, said.splitlines()[-1]) == (0, "1 passed, 0 failed, 0 skipped"), said
+
+
 def test_files_without_tests_of_the_tier_are_not_read(tree: Tree) -> None:
     tree.write("tests/test_plain.py", "import nothing_of_this_name")
     code, said = tree.run("--tier", "spark")
