@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from typing import Literal, NamedTuple
 
-from penstock.jobs.spec.changes import Path
+from penstock.jobs.spec.changes import ChangedField, Path
+from penstock.jobs.spec.job import StreamingJob
 
 # ``nothing``: no other generation begins; the driver, whose file has changed, starts again as the same one. ``restart``: the next
 # generation goes on, and the state has no part in it. ``restart with state``: what is kept so far is gone on with under the new value.
@@ -27,7 +28,11 @@ class FieldEffect(NamedTuple):
     why: str
 
 
-_SUBSCRIPTION = FieldEffect("state must be reset", "topics may be added; for others instead, the checkpoint has no offsets (JOB-105)")
+_SUBSCRIPTION = FieldEffect("state must be reset", "the checkpoint's offsets are those of the topics that the source began with (JOB-105)")
+_MORE_TOPICS = FieldEffect("restart with state", "the topics that are added are read from their beginning, whatever startingOffsets says")
+_MORE_SOURCES = FieldEffect(
+    "restart with state", "if another output reads it; a query that goes on must have those it began with: penstock upgrade check"
+)
 _FOLDER = FieldEffect("state must be reset", "the checkpoint lists the files of the folder that the source began with")
 _DECODED = FieldEffect("restart", "decides how records are read that are yet to come")
 _TIME = FieldEffect("restart with state", "the watermark and open windows go on, and rows that are yet to come are timed in the new way")
@@ -115,7 +120,7 @@ _EFFECTS: dict[str, FieldEffect] = {
     "spec.restart.within": _LIMIT,
     "spec.bounded": FieldEffect("restart with state", "may be added at any start, and not be removed once the input has ended (JOB-022)"),
     "spec.whenIdle": _TIME,
-    _SOURCE: FieldEffect("state must be reset", "a query that goes on must have the sources that it began with, in their order"),
+    _SOURCE: FieldEffect("state must be reset", "a query that goes on must have the sources that it began with, in their order (JOB-105)"),
     f"{_SOURCE}.kafka.topic": _SUBSCRIPTION,
     f"{_SOURCE}.kafka.topics": _SUBSCRIPTION,
     f"{_SOURCE}.kafka.pattern": _SUBSCRIPTION,
@@ -246,3 +251,23 @@ _EFFECTS: dict[str, FieldEffect] = {
 
 # Kind of a field -> what its change means.
 EFFECTS: dict[Path, FieldEffect] = {tuple(path.split(".")): effect for path, effect in _EFFECTS.items()}
+
+
+def effect_of(field: ChangedField, before: StreamingJob, now: StreamingJob) -> FieldEffect:
+    """What the change of a field means in two specs: topics may be added to a source, and a source for another output.
+
+    Args:
+        field: that differs.
+        before: the spec that runs.
+        now: the spec that is wanted.
+    """
+    if EFFECTS[field.kind] is _SUBSCRIPTION and _named(before, field) and _named(before, field) <= _named(now, field):
+        return _MORE_TOPICS
+    if ".".join(field.kind) == _SOURCE and field.path[-1] not in before.spec.sources:
+        return _MORE_SOURCES
+    return EFFECTS[field.kind]
+
+
+def _named(job: StreamingJob, field: ChangedField) -> set[str]:
+    """The topics that the spec names for the field's source; empty for a pattern."""
+    return set(job.spec.kafka_sources[field.path[2]].named)

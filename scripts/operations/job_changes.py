@@ -17,7 +17,7 @@ from penstock.jobs.configuration.plan_hash import plan_hash
 from penstock.jobs.document import dotted, parse_text
 from penstock.jobs.driver.fingerprint import app_hash
 from penstock.jobs.spec import SpecFile, StreamingJob
-from penstock.jobs.spec.change_effects import EFFECTS, Effect
+from penstock.jobs.spec.change_effects import Effect, effect_of
 from penstock.jobs.spec.changes import changed_fields
 from penstock.jobs.storage.generation import Generation, JobFolder
 from penstock.jobs.targets import targets
@@ -183,10 +183,10 @@ class _Compared:
 
     def _of_spec(self, before: SpecFile) -> Iterator[Change]:
         now = self._wanted.spec
-        for path, kind in changed_fields(before.job, now.job):
-            effect, why = EFFECTS[kind]
-            old, new = (file.document.given(path) or _NOT_SET for file in (before, now))
-            yield Change(what=dotted(path), before=old, now=new, effect=effect, why=why)
+        for field in changed_fields(before.job, now.job):
+            effect, why = effect_of(field, before.job, now.job)
+            old, new = (file.document.given(field.path) or _NOT_SET for file in (before, now))
+            yield Change(what=dotted(field.path), before=old, now=new, effect=effect, why=why)
 
     def _of_the_rest(self, current: Generation) -> Iterator[Change]:
         ran = current.fingerprint

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import yaml
 
-from penstock.jobs.spec.change_effects import EFFECTS
+from penstock.jobs.spec.change_effects import EFFECTS, effect_of
 from penstock.jobs.spec.changes import changed_fields, kinds_of_fields
 from penstock.jobs.spec.job import StreamingJob
 from penstock.jobs.spec.reading import json_schema
@@ -42,6 +42,7 @@ def _spec(change: Any = None) -> StreamingJob:
         (lambda spec: spec.update(trigger="3s"), "spec.trigger", "restart"),
         (lambda spec: spec["sources"]["a"]["kafka"].update(topic="other"), "spec.sources.a.kafka.topic", "state must be reset"),
         (lambda spec: spec["sources"].pop("b"), "spec.sources.b", "state must be reset"),
+        (lambda spec: spec["sources"].update(c=spec["sources"]["a"]), "spec.sources.c", "restart with state"),
         (lambda spec: spec["sources"]["a"]["time"].update(idleness="7m"), "spec.sources.a.time.idleness", "restart with state"),
         (lambda spec: spec.update(stages={"stateful": 3}), "spec.stages.stateful", "state must be reset"),
         (lambda spec: spec.update(quarantine={"share": 0.5}), "spec.quarantine", "restart"),
@@ -51,8 +52,33 @@ def _spec(change: Any = None) -> StreamingJob:
     ],
 )
 def test_a_change_is_found_where_it_is(change: Any, path: str, effect: str) -> None:
-    ((field, kind),) = changed_fields(_spec(), _spec(change))
-    assert (".".join(field), EFFECTS[kind].effect) == (path, effect)
+    before, now = _spec(), _spec(change)
+    (field,) = changed_fields(before, now)
+    assert (".".join(field.path), effect_of(field, before, now).effect) == (path, effect)
+
+
+def _reads(**kafka: Any) -> StreamingJob:
+    def change(spec: Any) -> None:
+        own = spec["sources"]["a"]["kafka"]
+        del own["topic"]
+        own.update(kafka)
+
+    return _spec(change)
+
+
+@pytest.mark.parametrize(
+    ("before", "now", "effect"),
+    [
+        ({"topic": "one"}, {"topics": ["one", "two"]}, "restart with state"),
+        ({"topics": ["one"]}, {"topics": ["two", "one"]}, "restart with state"),
+        ({"topics": ["one", "two"]}, {"topics": ["one"]}, "state must be reset"),
+        ({"topics": ["one"]}, {"topics": ["two"]}, "state must be reset"),
+        ({"pattern": "one-.*"}, {"pattern": "two-.*"}, "state must be reset"),
+    ],
+)
+def test_topics_may_be_added_to_a_source_and_not_taken_away(before: dict[str, Any], now: dict[str, Any], effect: str) -> None:
+    ran, wanted = _reads(**before), _reads(**now)
+    assert {effect_of(field, ran, wanted).effect for field in changed_fields(ran, wanted)} == {effect}
 
 
 def test_a_default_that_is_written_out_is_no_change() -> None:
