@@ -90,6 +90,9 @@ def run(arguments: argparse.Namespace) -> int:
     """
     end_in_order()
     job = DeployedJob(chosen(arguments), arguments.job)
+    if arguments.undo and arguments.with_state:
+        fix = "penstock rewind --undo, which goes back to a checkpoint with its state"
+        raise WrongUsage(path="--with-state", given="--undo", need="--by or --to", fix=fix)
     if arguments.undo:
         return _undo(job, arguments)
     if arguments.with_state:

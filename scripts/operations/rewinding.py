@@ -162,9 +162,7 @@ class Rewinding:
                 self._withdraw(request, "the driver started without it", "deploy an image with this release of Penstock")
             failure = self._last_failure()
             if failure is not None and failure.code in _REFUSALS:
-                begun = "begin somewhere else, or deploy an image with this release"
-                fix = begun if request.start_from is None else "another savepoint, or the app that it was taken of"
-                self._withdraw(request, f"{failure.code}: {failure.what}", fix)
+                self._withdraw(request, f"{failure.code}: {failure.what}", _fix(request))
             if time.monotonic() > until_s:
                 raise self._not_ready(failure)
             time.sleep(LOOK_EVERY_S)
@@ -198,3 +196,14 @@ class Rewinding:
         resume(self.api, self.job, self.records.runs)
         need = "a driver that obeys the request; it is withdrawn, and the job goes on from its checkpoint"
         raise RewindRefused(path=f"job {self.job}", given=given, need=need, fix=fix)
+
+
+def _fix(request: RewindRequest) -> str:
+    """What to do instead of a request that a driver refuses."""
+    if request.start_from is not None:
+        return "another savepoint, or the app that it was taken of"
+    if request.back_to is not None:
+        return (
+            "deploy the app and the sources that the checkpoint is of, and undo then; or penstock rewind --to a time that the topics have"
+        )
+    return "begin somewhere else, or deploy an image with this release"

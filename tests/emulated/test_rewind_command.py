@@ -116,6 +116,15 @@ def test_it_shows_the_records_and_what_each_sink_gets_twice_and_changes_nothing(
     assert desk.requested is None
 
 
+@pytest.mark.parametrize(("words", "given"), [(("--undo",), "--undo"), (("--to", "earliest"), "--to earliest")])
+def test_with_the_state_a_rewind_needs_a_time(desk: Desk, words: tuple[str, ...], given: str) -> None:
+    desk.begin()
+    done = desk.rewind(*words, "--with-state", "--yes")
+    assert done.returncode == 2
+    assert "--with-state" in done.stderr and given in done.stderr
+    assert desk.requested is None
+
+
 def test_without_the_brokers_it_says_why_it_cannot_count(desk: Desk) -> None:
     desk.begin()
     done = desk.rewind("--to", instant(NOW_MS - HOUR_MS), "--plan-only", without_brokers=True)

@@ -184,6 +184,7 @@ def test_an_undo_to_a_checkpoint_whose_next_records_are_gone_is_withdrawn(job: D
     with job.cluster(refuse), pytest.raises(RewindRefused) as raised:
         job.rewinding().carry_out(job.request(after=2, back_to=1))
     assert (raised.value.code, raised.value.given[:7]) == ("DEP-021", "JOB-106")
+    assert "penstock rewind --to" in str(raised.value.fix)
     assert (job.kube.replicas(), job.records.requests.read()) == (1, None)
 
 
