@@ -64,7 +64,8 @@ def refuse_lost_queries(savepoint: Savepoint, start: SavepointStart, queries: Se
     if lost and not start.allow_non_restored_state:
         given = ", ".join(query or "the first query" for query in queries)
         fix = "an app with these queries; or, to lose their state, allowNonRestoredState: true, or --allow-non-restored-state"
-        raise StateNotRestored(path=start.uri, given=given, need=f"the queries of the savepoint: {', '.join(lost)} too", fix=fix)
+        need = f"{', '.join(query or 'the first query' for query in lost)}, too, as the savepoint has"
+        raise StateNotRestored(path=start.uri, given=given, need=need, fix=fix)
 
 
 @dataclass(frozen=True)

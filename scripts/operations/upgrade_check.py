@@ -11,8 +11,8 @@ from pydantic.alias_generators import to_camel
 
 from penstock.jobs.driver.checkpoint_changes import checkpoint_changes
 from penstock.jobs.driver.fixed_parallelism import FixedParallelism
-from penstock.jobs.errors import StateNotRestored
 from penstock.jobs.savepoints.folder import SavepointFolder
+from penstock.jobs.savepoints.starting import refuse_lost_queries
 from penstock.jobs.spec import SpecFile
 from penstock.jobs.storage.checkpoint import Checkpoint
 from penstock.jobs.storage.generation import Generation, InitialSavepoint, JobFolder, QueryRecord, SavepointStart
@@ -85,12 +85,9 @@ def _from_savepoint(
     place = {"job": spec.job.metadata.name, "generation": current.number if current else None, "checkpoint": start.uri}
     try:
         saved = SavepointFolder(start.uri, s3).manifest()
+        refuse_lost_queries(saved, start, list(now))
     except PenstockError as error:
         return UpgradeCheck.model_validate({**place, "verdict": "refused", "reasons": tuple(_said(error))})
-    lost = sorted(saved.queries.keys() - now.keys())
-    if lost and not start.allow_non_restored_state:
-        reason = f"{StateNotRestored.code} {start.uri}: the app lacks {', '.join(one or 'the first query' for one in lost)}"
-        return UpgradeCheck.model_validate({**place, "verdict": "refused", "reasons": (reason,)})
     verdict, reasons = _fits(spec, saved.generation, {} if saved.generation is None else saved.generation.queries, now)
     return UpgradeCheck.model_validate({**place, "verdict": verdict, "reasons": reasons})
 
