@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+from pathlib import Path
 
 from penstock.scripts.local.kafka_broker import KafkaBroker
 from penstock.scripts.process.supervised import SupervisedProcess
@@ -13,8 +14,8 @@ from tests.chaos.executor_traps import until
 class RestartedBroker(KafkaBroker):
     """As `KafkaBroker`, until it is ended."""
 
-    def __init__(self, **options: object) -> None:
-        super().__init__(**options)  # type: ignore[arg-type]
+    def __init__(self, *, folder: Path, log: Path) -> None:
+        super().__init__(folder=folder, log=log)
         self._before: list[SupervisedProcess] = []
 
     def end(self, number: signal.Signals) -> None:
