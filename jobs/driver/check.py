@@ -28,8 +28,8 @@ from penstock.jobs.spec.avro_schemas import avro_schemas
 from penstock.jobs.spec.connections import named_connections
 from penstock.jobs.spec.job import ConnectionKind
 from penstock.jobs.storage.checkpoint import Checkpoint
-from penstock.jobs.storage.generation import QueryRecord
 from penstock.jobs.storage.no_checkpoint import NoCheckpoint
+from penstock.jobs.storage.query_record import QueryRecord
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from penstock.jobs.driver.source_changes import source_changes
 from penstock.jobs.driver.state_changes import state_changes
 from penstock.jobs.errors import SourcesDiffer, StateDiffers
-from penstock.jobs.storage.generation import QueryRecord
+from penstock.jobs.storage.query_record import QueryRecord
 
 
 def checkpoint_changes(before: Mapping[str, QueryRecord], now: Mapping[str, QueryRecord]) -> Iterator[SourcesDiffer | StateDiffers]:

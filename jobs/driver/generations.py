@@ -23,20 +23,12 @@ from penstock.jobs.savepoints.starting import Filling, refuse_another_job, refus
 from penstock.jobs.spec import SpecFile
 from penstock.jobs.spec.checkpoint_settings import retained_batches, retention_conf
 from penstock.jobs.storage.checkpoint import OUTLIVED_BATCHES, Checkpoint
-from penstock.jobs.storage.generation import (
-    Continuation,
-    Fingerprint,
-    Generation,
-    InitialSavepoint,
-    JobFolder,
-    Parent,
-    QueryRecord,
-    RecordedSpec,
-    SavepointStart,
-    Versions,
-)
+from penstock.jobs.storage.continuation import Continuation, InitialSavepoint, SavepointStart
+from penstock.jobs.storage.generation import Fingerprint, Generation, Parent, RecordedSpec, Versions
+from penstock.jobs.storage.job_folder import JobFolder
 from penstock.jobs.storage.lease import Lease, LeaseFile, StoredLease
 from penstock.jobs.storage.lease_holder import LeaseHolder
+from penstock.jobs.storage.query_record import QueryRecord
 from penstock.jobs.storage.rewind_request import RewindRequestFile, StartPoint
 from penstock.sizing.errors import raise_all
 

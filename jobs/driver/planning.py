@@ -31,8 +31,8 @@ from penstock.jobs.spec import FromSocket
 from penstock.jobs.spec.avro_schemas import avro_schemas
 from penstock.jobs.spec.job import JobSpec
 from penstock.jobs.storage.checkpoint import BatchRecord, Checkpoint
-from penstock.jobs.storage.generation import QueryRecord, SourceRecord
 from penstock.jobs.storage.lease import Lease
+from penstock.jobs.storage.query_record import QueryRecord, SourceRecord
 from penstock.jobs.stream.analyzed_plan import confuses_state, runs_python
 from penstock.jobs.stream.event_time import heartbeat
 from penstock.jobs.stream.event_time.engine import Engine

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from penstock.jobs.errors import SourcesDiffer
-from penstock.jobs.storage.generation import QueryRecord, SourceRecord
+from penstock.jobs.storage.query_record import QueryRecord, SourceRecord
 
 _FIX = (
     "restore the sources, with their names and in their order; or begin without the checkpoint: upgradeMode: stateless and another"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from penstock.jobs.errors import StateDiffers
-from penstock.jobs.storage.generation import Operator, QueryRecord
+from penstock.jobs.storage.query_record import Operator, QueryRecord
 
 _FIX = (
     "restore what the operator had (a column can get another name after it); or begin without the state: upgradeMode: stateless and another"

@@ -31,8 +31,10 @@ from penstock.jobs.savepoints.folder import SavepointFolder
 from penstock.jobs.savepoints.starting import refuse_another_job, refuse_lost_queries
 from penstock.jobs.spec import SpecFile, load
 from penstock.jobs.storage.checkpoint import FINISHED, Checkpoint
-from penstock.jobs.storage.generation import Continuation, InitialSavepoint, JobFolder, QueryRecord, SavepointStart
+from penstock.jobs.storage.continuation import Continuation, InitialSavepoint, SavepointStart
+from penstock.jobs.storage.job_folder import JobFolder
 from penstock.jobs.storage.no_checkpoint import NoCheckpoint
+from penstock.jobs.storage.query_record import QueryRecord
 from penstock.jobs.storage.rewind_request import RewindRequestFile
 from penstock.jobs.stream.task_errors import first_line
 from penstock.sizing.errors import CheckFailed, PenstockError

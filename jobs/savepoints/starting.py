@@ -25,7 +25,8 @@ from penstock.jobs.savepoints.folder import SavepointFolder
 from penstock.jobs.savepoints.manifest import SavedObject, Savepoint
 from penstock.jobs.sinks.part_log import Manifest, PartLog
 from penstock.jobs.storage.checkpoint import Checkpoint
-from penstock.jobs.storage.generation import ORIGIN, Origin, SavepointStart
+from penstock.jobs.storage.continuation import SavepointStart
+from penstock.jobs.storage.generation import ORIGIN, Origin
 from penstock.jobs.storage.s3 import client
 
 _IDENTITY = "identity"

@@ -13,7 +13,7 @@ from typing import Any
 from penstock.jobs.errors import SavepointMissing
 from penstock.jobs.savepoints.folder import SavepointFolder, Savepoints
 from penstock.jobs.savepoints.manifest import NAME_PATTERN, Savepoint
-from penstock.jobs.storage.generation import SavepointStart
+from penstock.jobs.storage.continuation import SavepointStart
 from penstock.scripts.cli.environment_argument import add_environment_argument, chosen
 from penstock.scripts.cli.output import add_output_argument, as_text
 from penstock.scripts.operations.deployed_job import DeployedJob, add_job_argument

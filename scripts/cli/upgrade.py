@@ -13,7 +13,7 @@ from penstock.infra.environment import Environment
 from penstock.infra.plans import plans
 from penstock.jobs.spec import SpecFile
 from penstock.jobs.spec.stage_settings import SHUFFLE_PARTITIONS
-from penstock.jobs.storage.generation import QueryRecord
+from penstock.jobs.storage.query_record import QueryRecord
 from penstock.scripts.cli.environment_argument import add_environment_argument, chosen
 from penstock.scripts.cli.output import add_output_argument, as_text
 from penstock.scripts.installation import app_packages

@@ -16,7 +16,8 @@ from penstock.jobs.savepoints.folder import Savepoints
 from penstock.jobs.spec import SpecFile, load
 from penstock.jobs.storage.checkpoint import Checkpoint
 from penstock.jobs.storage.driver_runs import DriverRunsFile
-from penstock.jobs.storage.generation import Generation, JobFolder
+from penstock.jobs.storage.generation import Generation
+from penstock.jobs.storage.job_folder import JobFolder
 from penstock.jobs.storage.rewind_request import RewindRequestFile
 from penstock.scripts.errors import WrongUsage
 from penstock.scripts.operations.job_records import JobRecords

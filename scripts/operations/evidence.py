@@ -19,7 +19,8 @@ from penstock.infra.image_tag import VARIABLE
 from penstock.jobs.spec import SpecFile
 from penstock.jobs.storage.checkpoint import FINISHED
 from penstock.jobs.storage.driver_runs import DriverRunsFile
-from penstock.jobs.storage.generation import Generation, JobFolder
+from penstock.jobs.storage.generation import Generation
+from penstock.jobs.storage.job_folder import JobFolder
 from penstock.scripts.operations.job_changes import JobChanges
 from penstock.scripts.operations.job_status import JobStatus, status_of
 from penstock.scripts.provisioning.errors import NoEvidence

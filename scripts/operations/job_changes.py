@@ -19,7 +19,8 @@ from penstock.jobs.driver.fingerprint import app_hash
 from penstock.jobs.spec import SpecFile, StreamingJob
 from penstock.jobs.spec.change_effects import Effect, effect_of
 from penstock.jobs.spec.changes import changed_fields
-from penstock.jobs.storage.generation import Generation, JobFolder
+from penstock.jobs.storage.generation import Generation
+from penstock.jobs.storage.job_folder import JobFolder
 from penstock.jobs.targets import targets
 from penstock.scripts.render.money import usd
 from penstock.sizing.errors import PenstockError

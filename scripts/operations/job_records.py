@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 from penstock.jobs.storage.checkpoint import BatchRecord
 from penstock.jobs.storage.driver_runs import DriverRunsFile
-from penstock.jobs.storage.generation import Generation, JobFolder, Rewound
+from penstock.jobs.storage.generation import Generation, Rewound
+from penstock.jobs.storage.job_folder import JobFolder
 from penstock.jobs.storage.rewind_request import RewindRequest, RewindRequestFile, StartPoint
 from penstock.scripts.provisioning.errors import NothingToRewind
 

@@ -17,7 +17,8 @@ from penstock.jobs.errors import CheckpointDamaged
 from penstock.jobs.spec import SpecFile
 from penstock.jobs.storage.checkpoint import BEFORE_THE_FIRST, FINISHED, Checkpoint
 from penstock.jobs.storage.driver_runs import DriverRun, DriverRuns, DriverRunsFile
-from penstock.jobs.storage.generation import Generation, JobFolder
+from penstock.jobs.storage.generation import Generation
+from penstock.jobs.storage.job_folder import JobFolder
 from penstock.jobs.storage.lease import LeaseFile, LeaseState, StoredLease
 from penstock.jobs.storage.lease_holder import LeaseHolder
 from penstock.jobs.watermark import END_MS

@@ -13,20 +13,8 @@ from dataclasses import dataclass
 
 from kubernetes import client
 
+from penstock.jobs import errors
 from penstock.jobs.driver.rewind import written
-from penstock.jobs.errors import (
-    CheckpointDamaged,
-    OffsetGone,
-    RecordsGone,
-    RewindImpossible,
-    SavepointDamaged,
-    SavepointMissing,
-    SavepointOfAnotherJob,
-    SavepointOfNewerRelease,
-    SourcesDiffer,
-    StateDiffers,
-    StateNotRestored,
-)
 from penstock.jobs.storage.driver_runs import Failure
 from penstock.jobs.storage.generation import Generation, Rewound
 from penstock.jobs.storage.rewind_request import RewindRequest
@@ -41,17 +29,17 @@ from penstock.scripts.provisioning.errors import DriverNotReady, JobChanged, Rew
 _REFUSALS = {
     error.code
     for error in (
-        CheckpointDamaged,
-        OffsetGone,
-        RecordsGone,
-        RewindImpossible,
-        SavepointDamaged,
-        SavepointMissing,
-        SavepointOfAnotherJob,
-        SavepointOfNewerRelease,
-        SourcesDiffer,
-        StateDiffers,
-        StateNotRestored,
+        errors.CheckpointDamaged,
+        errors.OffsetGone,
+        errors.RecordsGone,
+        errors.RewindImpossible,
+        errors.SavepointDamaged,
+        errors.SavepointMissing,
+        errors.SavepointOfAnotherJob,
+        errors.SavepointOfNewerRelease,
+        errors.SourcesDiffer,
+        errors.StateDiffers,
+        errors.StateNotRestored,
     )
 }
 

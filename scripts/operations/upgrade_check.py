@@ -15,7 +15,10 @@ from penstock.jobs.savepoints.folder import SavepointFolder
 from penstock.jobs.savepoints.starting import refuse_lost_queries
 from penstock.jobs.spec import SpecFile
 from penstock.jobs.storage.checkpoint import Checkpoint
-from penstock.jobs.storage.generation import Generation, InitialSavepoint, JobFolder, QueryRecord, SavepointStart
+from penstock.jobs.storage.continuation import InitialSavepoint, SavepointStart
+from penstock.jobs.storage.generation import Generation
+from penstock.jobs.storage.job_folder import JobFolder
+from penstock.jobs.storage.query_record import QueryRecord
 from penstock.sizing.errors import PenstockError
 
 if TYPE_CHECKING:

@@ -7,7 +7,8 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from penstock.jobs.storage.checkpoint import BatchRecord, Checkpoint
-from penstock.jobs.storage.generation import Fingerprint, Generation, QueryRecord, Versions
+from penstock.jobs.storage.generation import Fingerprint, Generation, Versions
+from penstock.jobs.storage.query_record import QueryRecord
 
 if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client

@@ -16,8 +16,10 @@ from penstock.jobs.driver.restarts import Restarts
 from penstock.jobs.errors import AppFailed, BrokersUnreachable, StateDiffers
 from penstock.jobs.spec import load
 from penstock.jobs.storage.checkpoint import BatchRecord
-from penstock.jobs.storage.generation import Fingerprint, Generation, JobFolder, QueryRecord, RecordedSpec, Versions
+from penstock.jobs.storage.generation import Fingerprint, Generation, RecordedSpec, Versions
+from penstock.jobs.storage.job_folder import JobFolder
 from penstock.jobs.storage.lease_holder import LeaseHolder
+from penstock.jobs.storage.query_record import QueryRecord
 from penstock.scripts.emulation.emulated_aws import EmulatedAws
 from penstock.scripts.operations.evidence import Evidence, Watch, awaited
 from penstock.scripts.operations.job_changes import Change, JobChanges

@@ -15,7 +15,7 @@ import pytest
 
 from penstock.infra.environment import Environment
 from penstock.jobs.errors import CheckpointMissing
-from penstock.jobs.storage.generation import JobFolder
+from penstock.jobs.storage.job_folder import JobFolder
 from penstock.scripts.cli import inspect
 from penstock.scripts.emulation.emulated_aws import EmulatedAws
 from penstock.scripts.errors import WrongUsage

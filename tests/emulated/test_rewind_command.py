@@ -17,7 +17,9 @@ from penstock.infra.environment import Environment
 from penstock.jobs.driver.rewind import instant
 from penstock.jobs.local.recording import Record
 from penstock.jobs.storage.checkpoint import BatchRecord, Position
-from penstock.jobs.storage.generation import JobFolder, QueryRecord, Rewound
+from penstock.jobs.storage.generation import Rewound
+from penstock.jobs.storage.job_folder import JobFolder
+from penstock.jobs.storage.query_record import QueryRecord
 from penstock.jobs.storage.rewind_request import RewindRequest, RewindRequestFile
 from penstock.scripts.emulation.emulated_aws import EmulatedAws
 from penstock.scripts.local import kafka_topics

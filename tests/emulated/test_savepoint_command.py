@@ -13,7 +13,9 @@ import pytest
 from penstock.infra.environment import Environment
 from penstock.jobs.savepoints.folder import SavepointFolder, Savepoints
 from penstock.jobs.storage.checkpoint import BatchRecord
-from penstock.jobs.storage.generation import Fingerprint, Generation, JobFolder, QueryRecord, Versions
+from penstock.jobs.storage.generation import Fingerprint, Generation, Versions
+from penstock.jobs.storage.job_folder import JobFolder
+from penstock.jobs.storage.query_record import QueryRecord
 from penstock.jobs.storage.rewind_request import RewindRequest, RewindRequestFile
 from penstock.scripts.emulation.emulated_aws import EmulatedAws
 from penstock.scripts.provisioning.aws_access import AwsAccess

@@ -18,7 +18,7 @@ from penstock.jobs.driver.restarts import Restarts
 from penstock.jobs.errors import BadDeclaration, BrokersUnreachable
 from penstock.jobs.spec.resources import Restart
 from penstock.jobs.storage.checkpoint import FINISHED, BatchRecord, Position
-from penstock.jobs.storage.generation import JobFolder
+from penstock.jobs.storage.job_folder import JobFolder
 from penstock.jobs.storage.lease import Lease, LeaseFile
 from penstock.jobs.storage.lease_holder import LeaseHolder
 from penstock.jobs.watermark import Watermarks

@@ -18,7 +18,8 @@ from penstock.jobs.savepoints.manifest import SavedQuery, Savepoint
 from penstock.jobs.spec import load
 from penstock.jobs.state_schema import Column, StateSchema
 from penstock.jobs.storage.checkpoint import BatchRecord
-from penstock.jobs.storage.generation import JobFolder, QueryRecord, SourceRecord
+from penstock.jobs.storage.job_folder import JobFolder
+from penstock.jobs.storage.query_record import QueryRecord, SourceRecord
 from penstock.jobs.watermark import Watermarks
 from penstock.scripts.cli import upgrade
 from penstock.scripts.emulation.emulated_aws import EmulatedAws

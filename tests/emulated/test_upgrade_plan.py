@@ -16,7 +16,8 @@ from penstock.infra.plans import plans
 from penstock.jobs.configuration.plan_hash import plan_hash
 from penstock.jobs.driver.fingerprint import app_hash, spec_hash
 from penstock.jobs.spec import load
-from penstock.jobs.storage.generation import Fingerprint, Generation, JobFolder, RecordedSpec, Versions
+from penstock.jobs.storage.generation import Fingerprint, Generation, RecordedSpec, Versions
+from penstock.jobs.storage.job_folder import JobFolder
 from penstock.scripts.cli import upgrade
 from penstock.scripts.emulation.emulated_aws import EmulatedAws
 from penstock.scripts.provisioning.aws_access import AwsAccess

@@ -21,7 +21,8 @@ from penstock.jobs.errors import CheckpointDamaged, CheckpointMissing, RecordsGo
 from penstock.jobs.spec.resources import Restart
 from penstock.jobs.storage.checkpoint import BatchRecord
 from penstock.jobs.storage.driver_runs import DriverRunsFile
-from penstock.jobs.storage.generation import JobFolder, Rewound
+from penstock.jobs.storage.generation import Rewound
+from penstock.jobs.storage.job_folder import JobFolder
 from penstock.jobs.storage.lease_holder import LeaseHolder
 from penstock.jobs.storage.rewind_request import RewindRequest, RewindRequestFile, StartPoint
 from penstock.scripts.operations.job_records import JobRecords

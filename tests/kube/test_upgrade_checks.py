@@ -28,7 +28,9 @@ from penstock.infra.manifests.upgrade_check import upgrade_check
 from penstock.jobs.configuration.runtime import TERMINATION_FILE_VARIABLE
 from penstock.jobs.state_schema import Column, StateSchema
 from penstock.jobs.storage.checkpoint import BatchRecord
-from penstock.jobs.storage.generation import Fingerprint, Generation, JobFolder, QueryRecord, Versions
+from penstock.jobs.storage.generation import Fingerprint, Generation, Versions
+from penstock.jobs.storage.job_folder import JobFolder
+from penstock.jobs.storage.query_record import QueryRecord
 from penstock.scripts import layout
 from penstock.scripts.emulation.emulated_aws import EmulatedAws
 from penstock.scripts.kube.api_server import ApiServer

@@ -15,7 +15,7 @@ import pytest
 from penstock.jobs.savepoints.folder import SavepointFolder, Savepoints
 from penstock.jobs.savepoints.manifest import Savepoint
 from penstock.jobs.storage.checkpoint import Checkpoint
-from penstock.jobs.storage.generation import JobFolder
+from penstock.jobs.storage.job_folder import JobFolder
 from penstock.scripts.progress import Step
 from penstock.scripts.savepoints.taking import Taken, take
 from tests.jobs.storage.conftest import BUCKET, aws

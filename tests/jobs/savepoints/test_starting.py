@@ -13,7 +13,8 @@ from penstock.jobs.savepoints.starting import Filling, refuse_another_job
 from penstock.jobs.sinks.open_parts import Chunk, OpenPart
 from penstock.jobs.sinks.part_log import Manifest
 from penstock.jobs.sinks.parts import StagedPart
-from penstock.jobs.storage.generation import ORIGIN, SavepointStart
+from penstock.jobs.storage.continuation import SavepointStart
+from penstock.jobs.storage.generation import ORIGIN
 from penstock.scripts.progress import Step
 from penstock.scripts.provisioning.errors import SavepointNameTaken
 from penstock.scripts.savepoints.importing import imported

@@ -13,7 +13,8 @@ import pytest
 from penstock.jobs.driver import generations
 from penstock.jobs.errors import AppFailed, CheckpointDamaged, CheckpointMissing, LeaseLost
 from penstock.jobs.storage.checkpoint import BatchRecord, Checkpoint
-from penstock.jobs.storage.generation import Generation, JobFolder
+from penstock.jobs.storage.generation import Generation
+from penstock.jobs.storage.job_folder import JobFolder
 from tests.jobs.spark.running import CHECKPOINTS, Running, Surroundings, TestedJob
 
 COUNTS = "tests.jobs.spark.apps.counts"

@@ -17,7 +17,8 @@ from penstock.jobs.errors import JobStopped, LeaseLost, RewindImpossible
 from penstock.jobs.local.recording import Record
 from penstock.jobs.storage.checkpoint import BatchRecord
 from penstock.jobs.storage.driver_runs import DriverRuns, DriverRunsFile
-from penstock.jobs.storage.generation import Generation, JobFolder, Rewound
+from penstock.jobs.storage.generation import Generation, Rewound
+from penstock.jobs.storage.job_folder import JobFolder
 from penstock.jobs.storage.rewind_request import RewindRequest, RewindRequestFile, StartPoint
 from penstock.scripts.local import kafka_topics
 from tests.jobs.spark.running import CHECKPOINTS, Surroundings, TestedJob

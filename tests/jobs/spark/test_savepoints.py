@@ -14,7 +14,8 @@ from penstock.jobs.savepoints.folder import SavepointFolder, Savepoints
 from penstock.jobs.savepoints.manifest import Savepoint
 from penstock.jobs.storage.checkpoint import BatchRecord
 from penstock.jobs.storage.driver_runs import DriverRuns, DriverRunsFile
-from penstock.jobs.storage.generation import Generation, JobFolder, Rewound
+from penstock.jobs.storage.generation import Generation, Rewound
+from penstock.jobs.storage.job_folder import JobFolder
 from penstock.jobs.storage.rewind_request import RewindRequest, RewindRequestFile
 from penstock.scripts.progress import Step
 from penstock.scripts.savepoints.taking import Taken, take

@@ -12,7 +12,8 @@ import pytest
 from penstock.jobs.driver.check import stored_queries
 from penstock.jobs.errors import StateDiffers
 from penstock.jobs.spec import load
-from penstock.jobs.storage.generation import Generation, JobFolder
+from penstock.jobs.storage.generation import Generation
+from penstock.jobs.storage.job_folder import JobFolder
 from tests.jobs.spark.running import CHECKPOINTS, Surroundings, TestedJob
 
 _APP = """

@@ -8,7 +8,7 @@ from pyspark.sql import functions as F
 
 from penstock.jobs.driver.state_changes import state_changes
 from penstock.jobs.state_schema import StateSchema
-from penstock.jobs.storage.generation import QueryRecord
+from penstock.jobs.storage.query_record import QueryRecord
 from penstock.jobs.stream.analyzed_plan import stateful_operators
 from penstock.jobs.stream.state_schemas import state_schemas
 from tests.jobs.spark.state_corpus import BASE, DIFFERS, FITS, Query

@@ -20,7 +20,8 @@ from penstock.jobs.savepoints.folder import SavepointFolder
 from penstock.jobs.savepoints.manifest import SavedQuery, Savepoint
 from penstock.jobs.spec import SpecFile
 from penstock.jobs.storage.checkpoint import BatchRecord, Checkpoint
-from penstock.jobs.storage.generation import JobFolder, QueryRecord
+from penstock.jobs.storage.job_folder import JobFolder
+from penstock.jobs.storage.query_record import QueryRecord
 from penstock.jobs.watermark import END_MS, Watermarks
 from penstock.scripts import layout
 from penstock.scripts.emulation.emulated_aws import EmulatedAws

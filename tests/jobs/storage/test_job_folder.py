@@ -10,20 +10,10 @@ import pytest
 from penstock.jobs.errors import CheckpointDamaged, CheckpointMissing, ConcurrentWriter, LeaseLost
 from penstock.jobs.spec.job import UpgradeMode
 from penstock.jobs.storage.checkpoint import BatchRecord, Checkpoint
-from penstock.jobs.storage.generation import (
-    ORIGIN,
-    Continuation,
-    Fingerprint,
-    Generation,
-    InitialSavepoint,
-    JobFolder,
-    Origin,
-    Parent,
-    QueryRecord,
-    Rewound,
-    SavepointStart,
-    Versions,
-)
+from penstock.jobs.storage.continuation import Continuation, InitialSavepoint, SavepointStart
+from penstock.jobs.storage.generation import ORIGIN, Fingerprint, Generation, Origin, Parent, Rewound, Versions
+from penstock.jobs.storage.job_folder import JobFolder
+from penstock.jobs.storage.query_record import QueryRecord
 from penstock.jobs.storage.rewind_request import RewindRequest
 from tests.jobs.storage.conftest import BUCKET
 from tests.jobs.storage.faulty_s3 import FaultyS3
