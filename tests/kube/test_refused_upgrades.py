@@ -3,23 +3,14 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 
-import pytest
-from kubernetes import client, config
+from kubernetes import client
 
-from penstock.scripts.kube.api_server import ApiServer
 from penstock.scripts.operations.refused_upgrades import refusals
 from tests.kube.objects import Object, Objects
 
 LONG_AGO = datetime.now(UTC) - timedelta(hours=1)
-
-
-@pytest.fixture(scope="module")
-def api(kube: ApiServer) -> Iterator[client.ApiClient]:
-    with config.new_client_from_config(config_file=str(kube.kubeconfig)) as made:
-        yield made
 
 
 def ended(objects: Objects, job: str, phase: str, message: str, component: str = "upgrade-check") -> Object:
