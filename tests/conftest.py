@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from penstock.scripts.dev.tiers import ON_EXECUTORS, TIERS
+from penstock.scripts.dev.tiers import EITHER, ON_EXECUTORS, TIERS
 
 _TESTS = Path(__file__).resolve().parent
 
@@ -31,6 +31,12 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", f"{ON_EXECUTORS}: a test of the tier spark that the tier executors runs too")
     for tier, what in TIERS.items():
         config.addinivalue_line("markers", f"{tier}: {what}")
+
+
+def _asked(config: pytest.Config) -> tuple[str, ...]:
+    """The tiers that are asked for; none if the expression of ``-m`` is another one than of tiers."""
+    asked = tuple(str(config.getoption("markexpr")).split(EITHER))
+    return asked if set(asked) <= TIERS.keys() else ()
 
 
 def _folder_tier(path: Path) -> str | None:
@@ -75,23 +81,27 @@ def _leads_to(folder: Path, tiers: tuple[str, ...]) -> bool:
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
     """Leaves the folders and files of other tiers unread: what they import takes long, and may be missing here."""
-    asked, folder = config.getoption("markexpr"), _folder_tier(collection_path)
-    if asked not in TIERS:
+    asked, folder = _asked(config), _folder_tier(collection_path)
+    if not asked:
         return None
-    read = ("spark", asked) if asked == "executors" else (asked,)
+    read = ("spark", "executors") if asked == ("executors",) else asked
     if folder:
         return None if folder in read or _leads_to(collection_path, read) else True
     # Outside of the folders all tests are fast but those with a marker.
     is_test = collection_path.match("test_*.py")
-    return True if is_test and asked != "fast" and not any(_names_marker(collection_path, tier) for tier in read) else None
+    return True if is_test and "fast" not in asked and not any(_names_marker(collection_path, tier) for tier in read) else None
 
 
 # First, since pytest's own hook of this name drops what `-m` doesn't ask for.
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Gives every test the marker of its tier."""
-    for item in items:
-        item.add_marker(_tier(item))
+    """Gives every test the marker of its tier; those of the tier that is asked for first come first."""
+    tiers = {item: _tier(item) for item in items}
+    for item, tier in tiers.items():
+        item.add_marker(tier)
+    asked = _asked(items[0].config) if items else ()
+    if len(asked) > 1:
+        items.sort(key=lambda item: asked.index(tiers[item]) if tiers[item] in asked else len(asked))
 
 
 def pytest_keyboard_interrupt() -> None:

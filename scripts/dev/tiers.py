@@ -1,4 +1,7 @@
-"""Runs the tests, one pytest process a tier: ``python -m penstock.scripts.dev.tiers``, which ``./scripts/test`` does after the set-up."""
+"""Runs the tests, one pytest process a tier, or a few tiers beside each other: ``python -m penstock.scripts.dev.tiers``.
+
+``./scripts/test`` does it after the set-up.
+"""
 
 from __future__ import annotations
 
@@ -34,6 +37,8 @@ TIERS = {
 DEFAULT = ("fast", "spark", "emulated")
 # Tests of the tier spark with this marker run in the tier executors too.
 ON_EXECUTORS = "on_executors"
+# Between the markers of tiers that run beside each other.
+EITHER = " or "
 # Tiers that run in several processes, at most this many: a file's tests stay together, with what they share. The tests of the tier fast are
 # CPU-bound; beyond eight processes the longest file is all that is left. In the tiers spark and executors each process has a Spark session,
 # a broker and an emulated S3 of its own, 3 to 6 GiB.
@@ -41,6 +46,8 @@ _MOST_PROCESSES = {"fast": 8, "spark": 2, "executors": 2}
 # Tiers that mostly wait, so that the number of cores does not matter: Terraform's provider waits a minute for S3 to propagate the lifecycle
 # rules of new buckets. A process of the tier emulated has at most one local run, 3 GiB.
 _WAITING_PROCESSES = {"emulated": 4}
+# Tiers that run beside each other if both are asked for: each keeps one core busy, and waits for its servers for much of the time.
+_TOGETHER = ("localstack", "kube")
 # Source: pytest-xdist's documentation, "Running tests across multiple CPUs".
 _AUTO = "PYTEST_XDIST_AUTO_NUM_WORKERS"
 # Source: pytest's reference, "Exit codes".
@@ -171,24 +178,34 @@ class _Interrupts:
         return code
 
 
-def _parallel(tier: str) -> tuple[str, ...]:
-    """pytest-xdist's options for a tier; none where its tests run in one process."""
-    most = _MOST_PROCESSES.get(tier) or _WAITING_PROCESSES.get(tier)
-    return () if most is None else ("-p", "xdist", "-n", "auto", "--maxprocesses", str(most), "--dist", "loadfile")
+def _runs(tiers: Sequence[str]) -> list[tuple[str, ...]]:
+    """The tiers of each pytest process."""
+    together = tuple(tier for tier in tiers if tier in _TOGETHER)
+    return [together if tier in together else (tier,) for tier in tiers if tier not in together[1:]]
 
 
-def _environment(tier: str) -> Mapping[str, str]:
+def _parallel(tiers: Sequence[str]) -> tuple[str, ...]:
+    """pytest-xdist's options for tiers; none where their tests run in one process."""
+    if len(tiers) > 1:
+        # The conftest puts the tests of the first one first: its longest file begins at once.
+        most, order = len(tiers), ("--no-loadscope-reorder",)
+    else:
+        most, order = _MOST_PROCESSES.get(tiers[0]) or _WAITING_PROCESSES.get(tiers[0]) or 0, ()
+    return ("-p", "xdist", "-n", "auto", "--maxprocesses", str(most), "--dist", "loadfile", *order) if most else ()
+
+
+def _environment(tiers: Sequence[str]) -> Mapping[str, str]:
     """What pytest-xdist takes as ``auto``, instead of the number of cores, unless the user has said it."""
-    processes = {_AUTO: str(_WAITING_PROCESSES[tier])} if tier in _WAITING_PROCESSES else {}
-    return {**processes, **os.environ}
+    waiting = str(len(tiers)) if len(tiers) > 1 else str(_WAITING_PROCESSES.get(tiers[0], ""))
+    return {**({_AUTO: waiting} if waiting else {}), **os.environ}
 
 
-def _run_tier(tier: str, arguments: Sequence[str], interrupts: _Interrupts) -> Outcome:
+def _run_tiers(tiers: Sequence[str], arguments: Sequence[str], interrupts: _Interrupts) -> Outcome:
     with tempfile.TemporaryDirectory(prefix="penstock-tests-") as folder:
         report = Path(folder) / "report.xml"
-        parallel = _parallel(tier)
-        command = [sys.executable, "-m", "pytest", "-m", tier, *parallel, f"--junitxml={report}", *arguments]
-        code = interrupts.run(command, environment=_environment(tier), whole_group=bool(parallel))
+        parallel = _parallel(tiers)
+        command = [sys.executable, "-m", "pytest", "-m", EITHER.join(tiers), *parallel, f"--junitxml={report}", *arguments]
+        code = interrupts.run(command, environment=_environment(tiers), whole_group=bool(parallel))
         if code == _NO_TESTS_COLLECTED:
             return Outcome()
         outcome = _read_report(report) if report.exists() else Outcome()
@@ -207,14 +224,15 @@ def _run(tiers: Sequence[str], arguments: Sequence[str]) -> int:
     interrupts = _Interrupts()
     lines: list[str] = []
     total = Outcome()
-    for tier in tiers:
-        print(f"== {tier}: {TIERS[tier]}", flush=True)
+    for beside in _runs(tiers):
+        for tier in beside:
+            print(f"== {tier}: {TIERS[tier]}", flush=True)
         started = time.monotonic()
-        outcome = _run_tier(tier, arguments, interrupts)
+        outcome = _run_tiers(beside, arguments, interrupts)
         if interrupts.number is not None:
             print("interrupted", file=sys.stderr)
             return 128 + interrupts.number
-        lines.append(f"{tier:<10} {time.monotonic() - started:7.1f} s  {_words(outcome, arguments)}")
+        lines.append(f"{', '.join(beside):<10} {time.monotonic() - started:7.1f} s  {_words(outcome, arguments)}")
         total += outcome
     print("\n".join(["", *lines]))
     if total.tests == 0:

@@ -106,6 +106,18 @@ def test_localstack_is_a_short_name_of_its_tier(tree: Tree) -> None:
     assert said.splitlines()[-1] == "1 passed, 0 failed, 0 skipped"
 
 
+@pytest.mark.parametrize("environment", [{}, TWO_CORES], ids=["one core", "two cores"])
+def test_localstack_and_kube_run_beside_each_other_and_localstack_first(tree: Tree, environment: dict[str, str]) -> None:
+    tree.write("tests/kube/test_a.py", "def test_a(): pass\ndef test_b(): pass\n")
+    tree.write("tests/localstack/test_c.py", "def test_c(): pass\n")
+    code, said = tree.run("--tier", "kube,localstack,spark", "--", "-v", environment=environment)
+    assert code == 0, said
+    assert re.search(r"^localstack, kube +[\d.]+ s  3 passed, 0 failed, 0 skipped$", said, re.MULTILINE)
+    assert said.splitlines()[-1] == "4 passed, 0 failed, 0 skipped"
+    if not environment:
+        assert said.index("test_c PASSED") < said.index("test_a PASSED")
+
+
 def test_a_run_without_any_test_is_an_error(tree: Tree) -> None:
     code, said = tree.run("--tier", "fast", "--", "-k", "nothing_of_this_name")
     assert code == 1
@@ -253,7 +265,7 @@ def test_an_interrupted_run_cleans_up_after_its_tests_and_starts_no_other_tier(
 
 def test_a_tier_that_waits_has_its_own_number_of_workers_unless_the_user_says_another(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("PYTEST_XDIST_AUTO_NUM_WORKERS", raising=False)
-    assert tiers._environment("emulated")["PYTEST_XDIST_AUTO_NUM_WORKERS"] == "4"
-    assert "PYTEST_XDIST_AUTO_NUM_WORKERS" not in tiers._environment("fast")
+    assert tiers._environment(["emulated"])["PYTEST_XDIST_AUTO_NUM_WORKERS"] == "4"
+    assert "PYTEST_XDIST_AUTO_NUM_WORKERS" not in tiers._environment(["fast"])
     monkeypatch.setenv("PYTEST_XDIST_AUTO_NUM_WORKERS", "1")
-    assert tiers._environment("emulated")["PYTEST_XDIST_AUTO_NUM_WORKERS"] == "1"
+    assert tiers._environment(["emulated"])["PYTEST_XDIST_AUTO_NUM_WORKERS"] == "1"
