@@ -25,6 +25,7 @@ from penstock.infra.parts.nodes import PodPlaces
 from penstock.infra.plans import EnvironmentPlans, JobPlan
 from penstock.infra.stacks.jobs import BROKER_PORTS
 from penstock.jobs.configuration.progress_timeout import progress_timeout_s
+from penstock.jobs.configuration.runtime import READY_AFTER_S
 from penstock.jobs.document import dotted, text_of
 from penstock.jobs.spec.app_module import sql_beside
 from penstock.jobs.spec.avro_schemas import avro_schemas
@@ -114,8 +115,8 @@ class JobsChartsStack(ChartsStack):
         owned, manifests = (deployment_conf, operated_manifests) if spec.eks.spark_operator else (owned_conf, job_manifests)
         raise_all(fault for plan, job in zip(plans.jobs, deployed, strict=True) for fault in setting_faults(plan, owned(job)))
         for job in deployed:
-            # The running driver gets its time to stop before the next one may start.
-            timeout_s = DEFAULT_TIMEOUT_S + stop_s(job)
+            # The running driver gets its time to stop before the next one may start, and that one its time to show that it works.
+            timeout_s = DEFAULT_TIMEOUT_S + stop_s(job) + int(READY_AFTER_S)
             name = job.namespace
             contents = [*manifests(job), *upgrade_check(job)]
             LocalChart(self, name, name=name, namespace=RELEASES_NAMESPACE, manifests=contents, timeout_s=timeout_s)

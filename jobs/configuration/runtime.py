@@ -16,6 +16,8 @@ from penstock.sizing.load.progress_timeout import DEFAULT_S
 POD_NAME_VARIABLE = "PENSTOCK_POD_NAME"
 POD_UID_VARIABLE = "PENSTOCK_POD_UID"
 READY_FILE_VARIABLE = "PENSTOCK_READY_FILE"
+# Ours: code that fails has failed by then, and what needs a node has had it. Helm waits this much longer.
+READY_AFTER_S = 300.0
 TERMINATION_FILE_VARIABLE = "PENSTOCK_TERMINATION_FILE"
 # The image of its container, which is part of what a generation of the job is.
 IMAGE_VARIABLE = "PENSTOCK_IMAGE"

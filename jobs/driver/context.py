@@ -12,6 +12,7 @@ from penstock.jobs.configuration.runtime import RuntimeConfiguration
 from penstock.jobs.driver.bounded import BoundedRun
 from penstock.jobs.driver.lag import Gauges
 from penstock.jobs.driver.micro_batch import Emit
+from penstock.jobs.driver.readiness import Readiness
 from penstock.jobs.errors import NoProgress
 from penstock.jobs.spec import SpecFile
 from penstock.jobs.storage.checkpoint import Checkpoint
@@ -50,9 +51,11 @@ class DriverContext(PlanningContext):
         emit: reports an event.
         gauges: the job's metrics.
         hung: called with the error of a query that hangs, by a thread that does not wait for it.
+        readiness: reports that the driver's pod is ready.
     """
 
     lease: Lease
     emit: Emit
     gauges: Gauges
     hung: Callable[[NoProgress], None]
+    readiness: Readiness

@@ -167,6 +167,25 @@ class Generations:
         self._record_spec(generation.number)
         self._decided = Continuation(decided.number, decided.checkpoint, generation, begins=False, starts=generation.starts)
 
+    def changed_since(self, plans: Sequence[QueryPlan]) -> bool:
+        """Whether the job has changed since its last micro-batch: nothing shows yet that its generation does its work.
+
+        Args:
+            plans: of the queries of the generation, which has begun.
+
+        Raises:
+            PenstockError: JOB-008, JOB-009.
+        """
+        current = self._decided.before if self._decided is not None else None
+        if current is None or current.parent is None:
+            return False
+        before = self._folder.generation(current.parent.generation)
+        if before.fingerprint == current.fingerprint:
+            # Somebody has asked for a rewind, and waits for it.
+            return False
+        known = current.parent.batches if before.checkpoint == current.checkpoint else {}
+        return all(plan.batches.last.batch <= known.get(plan.share.query, -1) for plan in plans)
+
     def _kept_by(self, decided: Continuation) -> Generation | None:
         """The generation whose state the checkpoint has; None if no record of it is known."""
         return self._savepoint.generation if self._savepoint is not None else self._folder.last_of(decided.checkpoint)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import threading
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, Protocol
 
@@ -119,10 +119,12 @@ class JobLag:
 
     Args:
         gauges: show it.
+        queries: names of the job's queries.
     """
 
-    def __init__(self, gauges: ShowsLag) -> None:
+    def __init__(self, gauges: ShowsLag, queries: Collection[str]) -> None:
         self._gauges = gauges
+        self._busy = set(queries)
         # Query -> topic -> records; and the positions that the queries have reported.
         self._behind: dict[str, dict[str, int]] = {}
         self._ends: dict[str, dict[str, Mapping[str, int]]] = {}
@@ -133,6 +135,11 @@ class JobLag:
         """Records over all topics."""
         topics = {topic for behind in self._behind.values() for topic in behind}
         return sum(max(behind.get(topic, 0) for behind in self._behind.values()) for topic in topics)
+
+    @property
+    def all_idle(self) -> bool:
+        """Whether each query has read everything since its last micro-batch; none has before it has looked for records."""
+        return not self._busy
 
     def committed(
         self, query: str, offsets: Sequence[tuple[str | None, str | None]], until: PartitionEnds = MappingProxyType({})
@@ -146,6 +153,7 @@ class JobLag:
         """
         own = lag(offsets, until)
         with self._one_at_a_time:
+            self._busy.add(query)
             self._behind[query] = own
             self._ends[query] = {topic: read for end, _ in offsets for topic, read in _parsed(end).items()}
             for other in self._ends.keys() - {query}:
@@ -162,6 +170,7 @@ class JobLag:
             Records that the job is behind.
         """
         with self._one_at_a_time:
+            self._busy.discard(query)
             self._behind[query] = dict.fromkeys(self._behind.get(query, {}), 0)
             self._gauges.behind(self.records)
             return self.records

@@ -104,6 +104,7 @@ class ProgressListener(LightListener):
             self._commit(ends)
         offsets = [(source.endOffset, source.latestOffset) for source in progress.sources]
         behind = self._job_lag.committed(self._query, offsets, self._until)
+        self._batches.lease.idle = False
         self._gauges.show(self._batches.measured)
         self._emit("committed", {**detail, "lag": behind, "lagRecords": self._job_lag.records})
         if len(rows) < len(progress.sources) and not any(rows) and not any(behind.values()):
@@ -118,6 +119,7 @@ class ProgressListener(LightListener):
     def _idle(self) -> None:
         self._batches.pulse.beat()
         behind = self._job_lag.idle(self._query)
+        self._batches.lease.idle = self._job_lag.all_idle
         self._batches.idle(FOREVER_MS if self._close_when_idle else time.time_ns() // 1_000_000)
         self._emit("idle", {"lagRecords": behind})
 

@@ -14,7 +14,6 @@ from penstock.jobs.driver.context import DriverContext
 from penstock.jobs.driver.given_up import GivenUp
 from penstock.jobs.driver.lag import JobLag
 from penstock.jobs.driver.planning import QueryPlan
-from penstock.jobs.driver.pod import reported_ready
 from penstock.jobs.driver.progress import Commit
 from penstock.jobs.driver.query import Query
 from penstock.jobs.driver.sight import Sights
@@ -32,6 +31,7 @@ class Queries:
         stop: set from outside to stop the job.
         ended: set when a query has ended or all are to end.
         commits: commits offsets to consumer groups; None: not configured.
+        changed: whether the job has changed since its last micro-batch.
     """
 
     def __init__(
@@ -41,12 +41,15 @@ class Queries:
         stop: threading.Event,
         ended: threading.Event,
         commits: OffsetCommits | None,
+        *,
+        changed: bool,
     ) -> None:
         self._context = context
+        self._changed = changed
         self._stop = stop
         self._ended = ended
         self._names = [plan.name for plan in plans]
-        job_lag, commit = JobLag(context.gauges), _commit_of(commits, plans)
+        job_lag, commit = JobLag(context.gauges, self._names), _commit_of(commits, plans)
         self._queries = [Query(context, plan, ended, job_lag, commit.get(plan.name)) for plan in plans]
         # In the order in which they have terminated by themselves.
         self._over: list[Query] = []
@@ -76,7 +79,7 @@ class Queries:
                 try:
                     for query in self._queries:
                         query.start()
-                    with reported_ready():
+                    with self._context.readiness.reported(len(self._queries), changed=self._changed):
                         self._wait()
                 finally:
                     # Still watched: after the failure of a query, one that hangs would never end.

@@ -49,6 +49,7 @@ from penstock.jobs.driver.old_executors import delete_old_executors
 from penstock.jobs.driver.planning import QueryPlan, planned
 from penstock.jobs.driver.pod import forget_ready, pod_conf, this_driver
 from penstock.jobs.driver.queries import Queries
+from penstock.jobs.driver.readiness import Readiness
 from penstock.jobs.driver.restarts import Restarts
 from penstock.jobs.driver.start_offsets import StartOffsets
 from penstock.jobs.driver.watch import within
@@ -123,7 +124,8 @@ class Driver:
         self._abort = hung
         self._spec: SpecFile = load(Path(configuration.spec))
         self._restarts = Restarts(configuration.job_folder, self._spec.job.spec.restart)
-        self._emit = self._restarts.counting(emit)
+        self._readiness = Readiness()
+        self._emit = self._readiness.watching(self._restarts.counting(emit))
         self._generations = Generations(configuration, self._spec, self._emit)
         self._checkpoint = self._generations.first
         # Set when a query has ended, or the queries are to end.
@@ -174,6 +176,7 @@ class Driver:
             emit=self._emit,
             gauges=Gauges(session),
             hung=self._hung,
+            readiness=self._readiness,
             bounded=self._bounded,
         )
         # Besides their own termination, two things end queries: a stop request and a lost lease. A thread waits for each; none is polled.
@@ -261,7 +264,7 @@ class Driver:
             ended.set()
         commits = self._commits(plans[0].job.offsets, context.lease)
         try:
-            return Queries(context, plans, self._stop, ended, commits).run()
+            return Queries(context, plans, self._stop, ended, commits, changed=self._generations.changed_since(plans)).run()
         finally:
             if commits is not None:
                 commits.close()

@@ -122,6 +122,9 @@ class JobFolder(Objects):
             return self._from_savepoint(current, initial.start)
         if by_spec is not None:
             return self._rewound(current, by_spec)
+        rolled_back_to = None if current.fingerprint == fingerprint else self._rolled_back_to(current, fingerprint)
+        if rolled_back_to is not None:
+            return self._back(current, rolled_back_to.number)
         if current.fingerprint != fingerprint and mode == "stateless":
             return Continuation(current.number + 1, self._next_checkpoint(current), current, begins=True)
         self.refuse_missing(current)
@@ -153,6 +156,19 @@ class JobFolder(Objects):
         self.refuse_missing(back)
         begun = current.number + 1
         return Continuation(begun, back.checkpoint, current, begins=True, rewind=back.rewind, savepoint=back.savepoint, starts=back.starts)
+
+    def _rolled_back_to(self, current: Generation, fingerprint: Fingerprint) -> Generation | None:
+        """The generation before, if a driver is that again, and its checkpoint was left for an empty one that has no micro-batch yet."""
+        try:
+            before = None if current.parent is None else self.generation(current.parent.generation)
+            if before is None or before.fingerprint != fingerprint or before.checkpoint == current.checkpoint:
+                return None
+            left_for = self.checkpoint(current.checkpoint)
+            committed = any(left_for.of_query(name).last_record().batch >= 0 for name in current.queries or [""])
+        except CheckpointDamaged:
+            # Whatever the job goes on with, this is no way to it.
+            return None
+        return None if committed else before
 
     def _rewound(self, current: Generation, to: StartPoint) -> Continuation:
         rewind = Rewound(to=to, left=current.number)

@@ -72,6 +72,7 @@ class LeaseRecord(BaseModel):
         duration_s: seconds that the lease lasts without a renewal.
         renewal: number of renewals; makes every content, and so every ETag, another.
         state: what the holder does.
+        idle: whether its queries have read everything that there is.
     """
 
     model_config = ConfigDict(frozen=True, alias_generator=to_camel, validate_by_name=True)
@@ -82,6 +83,7 @@ class LeaseRecord(BaseModel):
     duration_s: float = Field(gt=0)
     renewal: int = Field(default=0, ge=0)
     state: LeaseState = LeaseState.HELD
+    idle: bool = False
 
 
 @dataclass(frozen=True)
@@ -275,6 +277,8 @@ class Lease:
         self.token = record.token
         # Set when the lease is known to be another driver's, or has been released.
         self.over = threading.Event()
+        # Whether the queries have read everything; others learn of it with the next renewal.
+        self.idle = False
         self._file, self._record, self._etag = file, record, etag
         self._renewed = time.monotonic()
         self._state = record.state
@@ -355,7 +359,7 @@ class Lease:
                 self._etag, self._renewed = etag, asked
 
     def _replaced(self, etag: str) -> str | None:
-        self._record = self._record.model_copy(update={"renewal": self._record.renewal + 1, "state": self._state})
+        self._record = self._record.model_copy(update={"renewal": self._record.renewal + 1, "state": self._state, "idle": self.idle})
         return self._file.replace(self._record, etag)
 
     def _replaced_after_a_lost_answer(self) -> str | None:

@@ -134,9 +134,9 @@ def _deploy(arguments: argparse.Namespace, aws: AwsAccess, plans: EnvironmentPla
     if not arguments.plan_only and not deployment.nothing_to_do:
         if not arguments.yes:
             confirm(f"Apply this to {environment.name} in account {environment.spec.account}?", "yes", shown=arguments.output == "table")
-        changed = _awaited(arguments, aws, plans, changes)
-        done = _applied_in_order(deployment, arguments, steps)
-        found = _evidence(arguments, aws, changed, steps) if _JOBS in deployment.applied else []
+        changed = _awaited(aws, plans, changes)
+        done = _applied_in_order(deployment, arguments, changed, steps)
+        found = _evidence(arguments, aws, changed, steps) if _JOBS in deployment.applied and not arguments.detach else []
     _print_result(arguments, deployment, done, changes, found)
     for one in found:
         if not one.well:
@@ -152,11 +152,11 @@ def _show(deployment: Deployment, changes: Sequence[JobChanges]) -> None:
     sys.stdout.flush()
 
 
-def _awaited(arguments: argparse.Namespace, aws: AwsAccess, plans: EnvironmentPlans, changes: Sequence[JobChanges]) -> list[Awaited]:
-    """The changed jobs that are waited for, as they are before the apply."""
+def _awaited(aws: AwsAccess, plans: EnvironmentPlans, changes: Sequence[JobChanges]) -> list[Awaited]:
+    """The changed jobs that are to show that they work, as they are before the apply."""
     specs = [job.spec for job in plans.jobs]
     bucket = aws.environment.spec.buckets.checkpoints
-    return [] if arguments.detach or not changes else evidence.awaited(changes, specs, bucket, aws.client("s3"))
+    return evidence.awaited(changes, specs, bucket, aws.client("s3")) if changes else []
 
 
 def _evidence(arguments: argparse.Namespace, aws: AwsAccess, jobs: Sequence[Awaited], steps: Steps) -> list[Evidence]:
@@ -188,14 +188,16 @@ def _changed_jobs(arguments: argparse.Namespace, aws: AwsAccess, plans: Environm
     return [job for job in changes if job.state not in ("not running yet", "unchanged")]
 
 
-def _applied_in_order(deployment: Deployment, arguments: argparse.Namespace, steps: Steps) -> list[DeployedStack]:
-    """Applies the plans; says where an interrupted apply has stopped, and how to go on, and why the upgrade of a job was refused."""
+def _applied_in_order(deployment: Deployment, arguments: argparse.Namespace, jobs: Sequence[Awaited], steps: Steps) -> list[DeployedStack]:
+    """Applies the plans; says where an interrupted apply has stopped, and how to go on, and why a job is not as it was to be."""
     began = datetime.now(UTC)
     try:
         return deployment.apply()
     except TerraformFailed:
         with suppress(PenstockError):
             _say_refusals(deployment, began - _CLOCKS, steps)
+        with suppress(PenstockError):
+            _say_failures(deployment.aws, jobs, steps)
         raise
     except KeyboardInterrupt:
         names = ", ".join(deployment.applied) or "none"
@@ -215,6 +217,11 @@ def _say_refusals(deployment: Deployment, since: datetime, steps: Steps) -> None
     with connected(address, lambda: eks_token(deployment.aws, address.name)) as api:
         for job, message in refusals(api, since).items():
             steps.line("refused", f"the upgrade of {job}, whose driver of before runs on:\n{message}")
+
+
+def _say_failures(aws: AwsAccess, jobs: Sequence[Awaited], steps: Steps) -> None:
+    for job, cause in evidence.failures(jobs, aws.environment.spec.buckets.checkpoints, aws.client("s3")).items():
+        steps.line("failed", f"the changed {job}, which Helm rolls back to what ran before:\n{cause}")
 
 
 def _again(arguments: argparse.Namespace) -> str:

@@ -1,4 +1,4 @@
-"""Whether a changed job does its work: a micro-batch that its new generation has committed.
+"""Whether a changed job does its work: a micro-batch that its new generation has committed, or no records to read.
 
 Helm waits until a driver's query reads, which it does before its first micro-batch. What only the rows show comes after that.
 """
@@ -36,7 +36,7 @@ LOOK_EVERY_S = 2.0
 _NOT_DEPLOYED = {"app", "penstock"}
 _TEXT = """python3 -c 'import json, sys; sys.stdout.write(json.load(sys.stdin)["text"])'"""
 
-Outcome = Literal["committed", "finished", "failed", "stopped", "no commit"]
+Outcome = Literal["committed", "idle", "finished", "failed", "stopped", "no commit"]
 
 
 class Evidence(BaseModel):
@@ -44,8 +44,8 @@ class Evidence(BaseModel):
 
     Args:
         job: its name.
-        outcome: ``finished``: its driver has ended by itself, with nothing to read; ``failed``: it is not started again as it is;
-            ``no commit``: nothing was committed in time.
+        outcome: ``idle``: its driver runs, and there is nothing to read; ``finished``: it has ended by itself, with nothing to read;
+            ``failed``: it is not started again as it is; ``no commit``: nothing was committed in time.
         generation: number of the newest one.
         micro_batch: the last committed one of its first query that has one; None for none of this generation.
         cause: why there is none.
@@ -64,7 +64,7 @@ class Evidence(BaseModel):
     @property
     def well(self) -> bool:
         """Whether the job does its work."""
-        return self.outcome in ("committed", "finished")
+        return self.outcome in ("committed", "idle", "finished")
 
     def error(self) -> NoEvidence:
         """What is wrong with a job that does not."""
@@ -133,6 +133,26 @@ def _is_over(folder: JobFolder, generation: int) -> bool:
     return folder.checkpoint(folder.generation(generation).checkpoint).get(FINISHED) is not None
 
 
+def failures(jobs: Sequence[Awaited], bucket: str, s3: S3Client) -> dict[str, str]:
+    """Why the drivers of changed jobs have failed since, by the job: the reason why Helm rolls their releases back.
+
+    Args:
+        jobs: as they were before.
+        bucket: of the checkpoints.
+        s3: client.
+
+    Raises:
+        BucketUnreachable: JOB-009.
+    """
+    found: dict[str, str] = {}
+    for job in jobs:
+        for run in DriverRunsFile(f"s3a://{bucket}/{job.name}", s3).read().runs:
+            if run.token > job.token and run.failure is not None and run.fingerprint != job.before.fingerprint:
+                at = f" at {run.failure.where}" if run.failure.where else ""
+                found[job.name] = f"{run.failure.code}{at}: {run.failure.what}".lstrip(": ")
+    return found
+
+
 class Watch:
     """Waits for the evidence of jobs.
 
@@ -184,6 +204,9 @@ class Watch:
         batch = self._committed(job) if begun else None
         if batch is not None:
             return Evidence(job=job.name, outcome="committed", generation=status.generation, micro_batch=batch)
+        # The lease was read after the generation, so it is that of the new driver, which fences the old one before it begins.
+        if begun and status.idle:
+            return Evidence(job=job.name, outcome="idle", generation=status.generation)
         # Before that it is a driver of the generation before that has ended.
         started = any(run.token > job.token for run in status.runs)
         # A driver with this trigger ends by itself, and commits nothing if there is nothing to read.
@@ -202,7 +225,7 @@ class Watch:
             return f"{within} it has committed nothing: {status.state}, {status.cause}"
         if not begun:
             return f"{within} no generation has begun: its driver is {status.state}"
-        return f"{within} it has committed nothing; its driver is {status.state}, and its sources may have no new records"
+        return f"{within} it has committed nothing; its driver is {status.state}"
 
     def _committed(self, job: Awaited) -> int | None:
         """The last micro-batch that a query has committed since the newest generation began; None if none has."""

@@ -86,6 +86,7 @@ class JobStatus(_Said):
             it is gone, or cut off from S3, and has not said how.
         cause: of a state that is not as it should be.
         since: when the state began.
+        idle: whether a driver that runs has read everything that there is, and waits for more.
         driver: the pod or process that runs, or ran last.
         generation: number of the newest one that has begun.
         checkpoint: where it has its checkpoint.
@@ -102,6 +103,7 @@ class JobStatus(_Said):
     state: State
     cause: str | None = None
     since: datetime | None = None
+    idle: bool = False
     driver: str | None = None
     generation: int | None = None
     checkpoint: str | None = None
@@ -149,6 +151,7 @@ def _status(spec: SpecFile, folder: JobFolder, s3: S3Client, now: datetime) -> J
         state=state,
         cause=cause,
         since=since,
+        idle=state == "running" and lease is not None and lease.record.idle,
         driver=runs[-1].driver if runs else None,
         generation=generation.number if generation else None,
         checkpoint=checkpoint.uri if checkpoint else None,

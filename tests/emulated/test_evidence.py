@@ -7,25 +7,29 @@ import uuid
 from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from penstock.infra.environment import Environment
 from penstock.jobs.driver.restarts import Restarts
 from penstock.jobs.errors import AppFailed, BrokersUnreachable, StateDiffers
-from penstock.jobs.spec import load
+from penstock.jobs.spec import SpecFile, load
 from penstock.jobs.storage.checkpoint import BatchRecord
 from penstock.jobs.storage.generation import Fingerprint, Generation, RecordedSpec, Versions
 from penstock.jobs.storage.job_folder import JobFolder
+from penstock.jobs.storage.lease import LeaseRecord
 from penstock.jobs.storage.lease_holder import LeaseHolder
 from penstock.jobs.storage.query_record import QueryRecord
 from penstock.scripts.emulation.emulated_aws import EmulatedAws
-from penstock.scripts.operations.evidence import Evidence, Watch, awaited
+from penstock.scripts.operations.evidence import Evidence, Watch, awaited, failures
 from penstock.scripts.operations.job_changes import Change, JobChanges
 from penstock.scripts.provisioning.aws_access import AwsAccess
 from penstock.sizing.errors import PenstockError
 from tests.emulated.small_stacks import environment
+
+if TYPE_CHECKING:
+    from mypy_boto3_s3 import S3Client
 
 SPEC = """\
 apiVersion: penstock/v1
@@ -61,6 +65,7 @@ class Place:
         self.s3 = AwsAccess(own).client("s3")
         self.s3.create_bucket(Bucket=self.bucket)
         self.folder = JobFolder(f"s3a://{self.bucket}/clicks", self.s3)
+        self.fingerprints: dict[int, Fingerprint] = {}
         self.folder.checkpoint(1).identity()
         self.begin(1)
         self.folder.record_spec(1, RecordedSpec(text=SPEC))
@@ -73,8 +78,19 @@ class Place:
         began = {"number": number, "checkpoint": checkpoint, "parent": parent, "mode": "last-state", "began": datetime.now(UTC)}
         self.folder.begin(Generation.model_validate({**began, **what, "queries": {"": QueryRecord.of(["a"], [])}}))
 
+    @property
+    def wanted(self) -> tuple[list[SpecFile], str, S3Client]:
+        """What `awaited` needs besides the changes."""
+        return [self.spec], self.bucket, self.s3
+
+    def hold(self, *, idle: bool) -> None:
+        """A driver holds the lease, and has read everything or not."""
+        holder = LeaseHolder(host="h", pid=1, pod="clicks-driver-0", pod_uid="u")
+        record = LeaseRecord(token=2, holder=holder, since=datetime.now(UTC), duration_s=600, idle=idle)
+        self.s3.put_object(Bucket=self.bucket, Key="clicks/penstock/lease.json", Body=record.model_dump_json(by_alias=True))
+
     def fingerprint(self, number: int) -> Fingerprint:
-        return Fingerprint(app="a", spec=f"s{number}", plan="p")
+        return self.fingerprints.get(number) or Fingerprint(app="a", spec=f"s{number}", plan="p")
 
     def commit(self, batch: int, checkpoint: int = 1) -> None:
         self.folder.checkpoint(checkpoint).record(BatchRecord(batch=batch))
@@ -128,7 +144,29 @@ def test_a_micro_batch_of_the_generation_before_is_no_evidence(place: Place) -> 
     place.begin(2)
     # The last that the old driver has committed is known to the new one.
     found = place.after(lambda: None, limit_s=0)
-    assert "its sources may have no new records" in str(found.cause)
+    assert "it has committed nothing; its driver is stopped" in str(found.cause)
+
+
+def test_a_driver_that_waits_for_records_does_its_work(place: Place) -> None:
+    place.hold(idle=True)
+    found = place.after(lambda: None, limit_s=0)
+    assert found.outcome == "no commit", "it is the driver of before that waits"
+    found = place.after(lambda: place.begin(2))
+    assert (found.outcome, found.generation, found.well) == ("idle", 2, True)
+    place.hold(idle=False)
+    assert place.after(lambda: place.begin(3), limit_s=0).outcome == "no commit"
+
+
+def test_the_failures_of_changed_drivers_are_told(place: Place) -> None:
+    place.run(2, AppFailed(path="app", given="of before"))
+    (job,) = awaited([JobChanges(job="clicks", generation=1, state="goes on with its state", changes=(change(),))], *place.wanted)
+    assert failures([job], place.bucket, place.s3) == {}
+    place.run(3, AppFailed(path="app", given="ZeroDivisionError"))
+    # Rolled back: what ran before runs again, and its failures are others.
+    place.fingerprints[4] = place.fingerprint(1)
+    place.run(4, BrokersUnreachable(path="brokers", given="timed out"))
+    told = failures([job], place.bucket, place.s3)
+    assert "JOB-003" in told["clicks"] and "ZeroDivisionError" in told["clicks"]
 
 
 def test_a_driver_that_is_not_started_again_ends_the_wait_with_its_cause_and_the_way_back(place: Place) -> None:

@@ -103,7 +103,7 @@ def test_a_release_has_time_for_the_driver_that_stops_and_the_one_that_starts(st
     for job in ("user-credit", "flights"):
         (driver,) = of_kind(manifests(stack, job), "StatefulSet")
         grace_s = driver["spec"]["template"]["spec"]["terminationGracePeriodSeconds"]
-        assert stack["resource"]["helm_release"][f"job-{job}"]["timeout"] == 600 + grace_s
+        assert stack["resource"]["helm_release"][f"job-{job}"]["timeout"] == 600 + 300 + grace_s
 
 
 @pytest.mark.parametrize("job", ["user-credit", "flights"])

@@ -50,7 +50,7 @@ class _Shown:
 
 def test_the_lag_of_a_job_is_that_of_the_query_that_has_read_the_least_of_each_topic() -> None:
     shown = _Shown()
-    job = JobLag(shown)
+    job = JobLag(shown, ["one", "two"])
     latest_a, latest_b = _text(a={"0": 10}), _text(b={"0": 4})
     assert job.committed("one", [(_text(a={"0": 8}), latest_a)]) == {"a": 2}
     assert job.committed("two", [(_text(a={"0": 3}), latest_a), (_text(b={"0": 1}), latest_b)]) == {"a": 7, "b": 3}
@@ -61,12 +61,23 @@ def test_the_lag_of_a_job_is_that_of_the_query_that_has_read_the_least_of_each_t
 
 
 def test_a_query_that_reports_nothing_is_behind_what_others_see_of_its_topics() -> None:
-    job = JobLag(_Shown())
+    job = JobLag(_Shown(), ["stuck", "other"])
     job.committed("stuck", [(_text(a={"0": 5}), _text(a={"0": 5})), (_text(b={"0": 1}), _text(b={"0": 1}))])
     for end in (20, 30):
         job.committed("other", [(_text(a={"0": end}), _text(a={"0": end}))])
         assert job.records == end - 5
     assert job.idle("other") == 25
+
+
+def test_a_job_is_idle_while_each_of_its_queries_has_read_everything() -> None:
+    job = JobLag(_Shown(), ["one", "two"])
+    assert not job.all_idle
+    job.idle("one")
+    assert not job.all_idle
+    job.idle("two")
+    assert job.all_idle
+    job.committed("one", [(_text(a={"0": 8}), _text(a={"0": 8}))])
+    assert not job.all_idle
 
 
 def test_positions_are_those_of_the_source_that_has_read_the_least_of_a_topic() -> None:

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from penstock.jobs.configuration.runtime import READY_FILE_VARIABLE
 from penstock.jobs.driver import generations
 from penstock.jobs.errors import AppFailed, CheckpointDamaged, CheckpointMissing, LeaseLost
 from penstock.jobs.storage.checkpoint import BatchRecord, Checkpoint
@@ -44,6 +45,12 @@ def _set(**fields: Any) -> Callable[[dict[str, Any]], object]:
     return lambda spec: spec.update(fields)
 
 
+def _appears(file: Path) -> bool:
+    """Whether a file is there, now or soon: another thread makes it."""
+    looks = threading.Event()
+    return any(file.exists() or looks.wait(0.01) for _ in range(3000))
+
+
 def _run(job: TestedJob, read: int | None = None) -> Running:
     """Runs the job until it has committed as many records, or until its queries are about to start, and stops it."""
     with job.running() as running:
@@ -52,7 +59,11 @@ def _run(job: TestedJob, read: int | None = None) -> Running:
     return running
 
 
-def test_a_changed_job_goes_on_with_its_state_or_begins_without_as_its_upgrade_mode_says(surroundings: Surroundings) -> None:
+def test_a_changed_job_goes_on_with_its_state_or_begins_without_as_its_upgrade_mode_says(
+    surroundings: Surroundings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    probed = surroundings.folder / "ready"
+    monkeypatch.setenv(READY_FILE_VARIABLE, str(probed))
     job = surroundings.job(COUNTS, sources={"a": 1})
     job.feed("a", _row("30:01"))
     _run(job, 1)
@@ -77,7 +88,12 @@ def test_a_changed_job_goes_on_with_its_state_or_begins_without_as_its_upgrade_m
 
     job.edit(_set(trigger="2ms"))
     job.feed("a", _row("30:02"), _row("31:00"))
-    _run(job, 3)
+    at_first: list[bool] = []
+    ready: list[bool] = []
+    heard = {"batch": lambda: at_first.append(probed.exists()), "idle": lambda: ready.append(_appears(probed))}
+    _run(replace(job, on=heard), 3)
+    # It shows first that it works: Helm would roll it back.
+    assert (at_first[0], ready[0], probed.exists()) == (False, True, False)
     second = _current(job)
     assert (second.number, second.checkpoint, second.mode, second.starts) == (2, 1, "last-state", {})
     assert second.parent is not None and second.parent.generation == 1 and second.parent.batches[""] >= 0

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import uuid
 from datetime import UTC, datetime
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -17,6 +18,9 @@ from penstock.jobs.storage.query_record import QueryRecord
 from penstock.jobs.storage.rewind_request import RewindRequest
 from tests.jobs.storage.conftest import BUCKET
 from tests.jobs.storage.faulty_s3 import FaultyS3
+
+if TYPE_CHECKING:
+    from mypy_boto3_s3 import S3Client
 
 pytestmark = pytest.mark.emulated
 
@@ -84,6 +88,13 @@ def _initial(uri: str, nonce: int | None = None) -> InitialSavepoint:
     return InitialSavepoint(SavepointStart(uri, by_spec=True), nonce)
 
 
+def _commit(folder: JobFolder, s3: S3Client, checkpoint: int) -> None:
+    """The first micro-batch of a checkpoint, as Penstock and Spark record it."""
+    place = folder.checkpoint(checkpoint)
+    place.record(BatchRecord(batch=0))
+    s3.put_object(Bucket=BUCKET, Key=f"{place.uri.removeprefix(f's3a://{BUCKET}/')}/commits/0", Body=b"v1\n{}")
+
+
 def _numbers(decided: Continuation) -> tuple[int, int, bool]:
     return decided.number, decided.checkpoint, decided.begins
 
@@ -94,7 +105,7 @@ def test_the_first_generation_has_the_first_checkpoint_and_a_restart_goes_on(fol
     assert _numbers(_begin(folder, ONE, mode)) == (1, 1, False)
 
 
-def test_a_changed_job_goes_on_with_the_checkpoint_or_begins_an_empty_one(folder: JobFolder) -> None:
+def test_a_changed_job_goes_on_with_the_checkpoint_or_begins_an_empty_one(folder: JobFolder, s3: S3Client) -> None:
     _begin(folder, ONE, "last-state")
     assert _numbers(_begin(folder, OTHER, "last-state")) == (2, 1, True)
     anew = _begin(folder, ONE, "stateless")
@@ -102,6 +113,7 @@ def test_a_changed_job_goes_on_with_the_checkpoint_or_begins_an_empty_one(folder
     # The mode says what a change does; a restart of the same goes on.
     again = _begin(folder, ONE, "stateless")
     assert (_numbers(again), again.anew) == ((3, 3, False), False)
+    _commit(folder, s3, 3)
     back = _begin(folder, OTHER, "last-state")
     assert (_numbers(back), back.anew) == ((4, 3, True), False)
     assert folder.generations() == [1, 2, 3, 4]
@@ -109,7 +121,26 @@ def test_a_changed_job_goes_on_with_the_checkpoint_or_begins_an_empty_one(folder
 
 
 @pytest.mark.parametrize("mode", ["last-state", "savepoint", "stateless"])
-def test_a_rewind_begins_an_empty_checkpoint_once_for_each_time(folder: JobFolder, mode: UpgradeMode) -> None:
+def test_a_change_that_has_begun_without_the_state_and_done_nothing_is_rolled_back_with_it(
+    folder: JobFolder, s3: S3Client, mode: UpgradeMode
+) -> None:
+    _begin(folder, ONE, "last-state")
+    _commit(folder, s3, 1)
+    _begin(folder, OTHER, "stateless")
+    third = OTHER.model_copy(update={"app": "a3"})
+    # Another job than before goes on with what there is.
+    assert _numbers(folder.continuation(third, "last-state")) == (3, 2, True)
+    back = _begin(folder, ONE, mode)
+    assert (_numbers(back), back.starts, back.anew) == ((3, 1, True), {"a": {"events": {0: 5}}}, True)
+    assert _numbers(_begin(folder, ONE, mode)) == (3, 1, False)
+    # Once it has committed a micro-batch, its rows are there, and the checkpoint goes on.
+    _begin(folder, OTHER, "stateless")
+    _commit(folder, s3, 4)
+    assert _numbers(folder.continuation(ONE, "last-state")) == (5, 4, True)
+
+
+@pytest.mark.parametrize("mode", ["last-state", "savepoint", "stateless"])
+def test_a_rewind_begins_an_empty_checkpoint_once_for_each_time(folder: JobFolder, s3: S3Client, mode: UpgradeMode) -> None:
     _begin(folder, ONE, "last-state")
     rewound = _begin(folder, OTHER, mode, rewind_to=7)
     assert (_numbers(rewound), rewound.rewinds_to, rewound.anew) == ((2, 2, True), 7, True)
@@ -117,6 +148,7 @@ def test_a_rewind_begins_an_empty_checkpoint_once_for_each_time(folder: JobFolde
     assert (_numbers(again), again.rewinds_to) == ((2, 2, False), None)
     earlier = _begin(folder, ONE, mode, rewind_to=5)
     assert (_numbers(earlier), earlier.rewinds_to) == ((3, 3, True), 5)
+    _commit(folder, s3, 3)
     # A time that is taken out of the spec is a change as any other, and the next one a rewind again.
     without = _begin(folder, OTHER, mode)
     assert (_numbers(without), without.rewinds_to) == ((4, 4 if mode == "stateless" else 3, True), None)
