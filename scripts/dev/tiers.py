@@ -186,11 +186,10 @@ def _runs(tiers: Sequence[str]) -> list[tuple[str, ...]]:
 
 def _parallel(tiers: Sequence[str]) -> tuple[str, ...]:
     """pytest-xdist's options for tiers; none where their tests run in one process."""
-    if len(tiers) > 1:
-        # The conftest puts the tests of the first one first: its longest file begins at once.
-        most, order = len(tiers), ("--no-loadscope-reorder",)
-    else:
-        most, order = _MOST_PROCESSES.get(tiers[0]) or _WAITING_PROCESSES.get(tiers[0]) or 0, ()
+    one = _MOST_PROCESSES.get(tiers[0]) or _WAITING_PROCESSES.get(tiers[0])
+    most = len(tiers) if len(tiers) > 1 else one
+    # The conftest puts the tests of the first tier first: its longest file begins at once.
+    order = ("--no-loadscope-reorder",) if len(tiers) > 1 else ()
     return ("-p", "xdist", "-n", "auto", "--maxprocesses", str(most), "--dist", "loadfile", *order) if most else ()
 
 

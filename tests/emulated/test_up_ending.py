@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.emulated.clicks import LIMIT_S, processes, until, up, wait_until_gone
+from tests.emulated.clicks import LIMIT_S, until, up, wait_until_gone
 
 pytestmark = pytest.mark.emulated
 
@@ -15,16 +15,6 @@ pytestmark = pytest.mark.emulated
 def test_killed_hard_it_leaves_no_process(spec: Path, temporary: Path) -> None:
     running = up(spec, temporary)
     until(running, r"^  spark .*starting")
-    running.kill()
-    running.communicate(timeout=60)
-    wait_until_gone(temporary)
-
-
-def test_killed_hard_it_leaves_no_process_of_its_executors(spec: Path, temporary: Path) -> None:
-    running = up(spec, temporary, "--executors", "2", "--keep")
-    # All of the executors and the driver run.
-    until(running, r"^  spark .*is reading")
-    assert len([line for line in processes(temporary) if "CoarseGrainedExecutorBackend" in line]) == 2
     running.kill()
     running.communicate(timeout=60)
     wait_until_gone(temporary)
