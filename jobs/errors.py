@@ -1,4 +1,4 @@
-"""Errors of job specs (SPEC-...) and of running jobs (JOB-...)."""
+"""Errors of job specs (SPEC-...), of running jobs (JOB-...), and of savepoints that are taken (DEP-...)."""
 
 from __future__ import annotations
 
@@ -474,6 +474,34 @@ class StateNotRestored(RunFailed):
 
     code = "JOB-099"
     title = "the app lacks a query of the savepoint"
+
+
+class SavepointNameTaken(DocumentError):
+    """The job has another savepoint of this name."""
+
+    code = "DEP-030"
+    title = "savepoint exists"
+
+
+class NothingToSave(DocumentError):
+    """The job has committed no micro-batch yet, and so there is nothing that a savepoint could have."""
+
+    code = "DEP-031"
+    title = "nothing to save"
+
+
+class CheckpointMoves(RunFailed):
+    """The checkpoint does not have what a start from its last micro-batch needs, or the job deletes it faster than it is copied."""
+
+    code = "DEP-032"
+    title = "savepoint not complete"
+
+
+class StateExpired(DocumentError):
+    """The checkpoint does not keep the state of that time any more, or the job had committed nothing by then."""
+
+    code = "DEP-034"
+    title = "no state of that time"
 
 
 class CheckpointMissing(RunFailed):

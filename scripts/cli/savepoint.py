@@ -91,13 +91,13 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _create(job: DeployedJob, arguments: argparse.Namespace) -> None:
-    from penstock.scripts.savepoints.taking import Taken, take
+    from penstock.jobs.savepoints.taking import Taken, take
 
     checkpoint, generation = job.checkpoint()
     folder = job.savepoints.of(arguments.name or f"{datetime.now(UTC):%Y-%m-%dt%H-%M-%Sz}")
     of = Taken(job=job.name, environment=job.environment.name, by=job.caller, generation=generation)
     with Steps().at("savepoint", f"copying {checkpoint.uri}") as step:
-        saved = take(checkpoint, folder, of, job.s3, step)
+        saved = take(checkpoint, folder, of, job.s3, step.watch)
         step.said = f"{folder.name} is complete"
     _print(savepoint_lines(saved, folder.uri, _screen()))
 

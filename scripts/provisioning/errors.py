@@ -187,36 +187,8 @@ class NoEvidence(CheckFailed):
     title = "changed job has committed nothing"
 
 
-class SavepointNameTaken(DocumentError):
-    """The job has another savepoint of this name."""
-
-    code = "DEP-030"
-    title = "savepoint exists"
-
-
-class NothingToSave(DocumentError):
-    """The job has committed no micro-batch yet, and so there is nothing that a savepoint could have."""
-
-    code = "DEP-031"
-    title = "nothing to save"
-
-
-class CheckpointMoves(RunFailed):
-    """The checkpoint does not have what a start from its last micro-batch needs, or the job deletes it faster than it is copied."""
-
-    code = "DEP-032"
-    title = "savepoint not complete"
-
-
 class SavepointInUse(RunFailed):
     """A start from the savepoint is requested, and no driver has obeyed it yet."""
 
     code = "DEP-033"
     title = "savepoint in use"
-
-
-class StateExpired(DocumentError):
-    """The checkpoint does not keep the state of that time any more, or the job had committed nothing by then."""
-
-    code = "DEP-034"
-    title = "no state of that time"

@@ -1,1 +1,1 @@
-"""Savepoints are taken, shown and deleted by people; the driver that starts from one is in jobs/savepoints."""
+"""Savepoints for the command line: shown, imported and started from; what they have, and how they are taken, is in jobs/savepoints."""

@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 
 from penstock.jobs.savepoints.folder import SavepointFolder
 from penstock.jobs.savepoints.manifest import SavedQuery
+from penstock.jobs.savepoints.taking import Taken, queries_of, take
 from penstock.jobs.storage.checkpoint import Checkpoint
 from penstock.jobs.storage.generation import Generation
 from penstock.scripts.operations.deployed_job import DeployedJob
@@ -16,7 +17,6 @@ from penstock.scripts.progress import Steps
 from penstock.scripts.render.screen import Screen
 from penstock.scripts.render.table import facts
 from penstock.scripts.savepoints.listing import after
-from penstock.scripts.savepoints.taking import Taken, queries_of, take
 
 _AGAIN = "what has come since then, also what the job has read: its rows of that are written twice"
 _FILES = "those that were open then are published with the rows that they had, unless the job's checkpoint has published them"
@@ -50,7 +50,7 @@ class StartingOver:
         """The savepoint in that folder, taken unless an interrupted command has."""
         if not folder.begun():
             with self.steps.at("savepoint", f"copying {checkpoint.uri}") as step:
-                take(checkpoint, folder, of, self.job.s3, step)
+                take(checkpoint, folder, of, self.job.s3, step.watch)
                 step.said = f"{folder.name} is complete"
         return folder
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import tarfile
 import uuid
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -14,10 +15,9 @@ import pytest
 
 from penstock.jobs.savepoints.folder import SavepointFolder, Savepoints
 from penstock.jobs.savepoints.manifest import Savepoint
+from penstock.jobs.savepoints.taking import Taken, take
 from penstock.jobs.storage.checkpoint import Checkpoint
 from penstock.jobs.storage.job_folder import JobFolder
-from penstock.scripts.progress import Step
-from penstock.scripts.savepoints.taking import Taken, take
 from tests.jobs.storage.conftest import BUCKET, aws
 
 if TYPE_CHECKING:
@@ -48,9 +48,9 @@ class RecordedJob:
     def savepoint(self, name: str = "one") -> SavepointFolder:
         return Savepoints(self.uri).of(name)
 
-    def take(self, name: str = "one", step: Step | None = None, until: datetime | None = None) -> Savepoint:
+    def take(self, name: str = "one", said: Callable[[str], object] = lambda _: None, until: datetime | None = None) -> Savepoint:
         of = Taken(job="every-state", environment="tests", by=None, generation=None, until=until)
-        return take(self.checkpoint, self.savepoint(name), of, self.s3, step or Step(""), pause_s=0)
+        return take(self.checkpoint, self.savepoint(name), of, self.s3, said, pause_s=0)
 
     def key(self, name: str) -> str:
         """The key of an object of the checkpoint."""

@@ -7,7 +7,13 @@ from collections.abc import Iterator
 
 import pytest
 
-from penstock.jobs.errors import SavepointDamaged, SavepointMissing, SavepointOfAnotherJob, SavepointOfNewerRelease
+from penstock.jobs.errors import (
+    SavepointDamaged,
+    SavepointMissing,
+    SavepointNameTaken,
+    SavepointOfAnotherJob,
+    SavepointOfNewerRelease,
+)
 from penstock.jobs.savepoints.folder import Savepoints
 from penstock.jobs.savepoints.starting import Filling, refuse_another_job
 from penstock.jobs.sinks.open_parts import Chunk, OpenPart
@@ -16,7 +22,6 @@ from penstock.jobs.sinks.parts import StagedPart
 from penstock.jobs.storage.continuation import SavepointStart
 from penstock.jobs.storage.generation import ORIGIN
 from penstock.scripts.progress import Step
-from penstock.scripts.provisioning.errors import SavepointNameTaken
 from penstock.scripts.savepoints.importing import imported
 from tests.jobs.savepoints.conftest import RecordedJob
 from tests.jobs.storage.conftest import BUCKET

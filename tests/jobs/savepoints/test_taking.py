@@ -6,15 +6,13 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from penstock.jobs.errors import CheckpointDamaged
+from penstock.jobs.errors import CheckpointDamaged, CheckpointMoves, NothingToSave, SavepointNameTaken, StateExpired
 from penstock.jobs.savepoints.folder import Savepoints
+from penstock.jobs.savepoints.state import StateFiles, StateIncomplete
 from penstock.jobs.sinks.open_parts import Chunk, OpenPart
 from penstock.jobs.sinks.part_log import Manifest
 from penstock.jobs.storage.offset_log import OffsetLog
-from penstock.scripts.progress import Step
-from penstock.scripts.provisioning.errors import CheckpointMoves, NothingToSave, SavepointNameTaken, StateExpired
 from penstock.scripts.savepoints.listing import listed
-from penstock.scripts.savepoints.state import StateFiles, StateIncomplete
 from tests.jobs.savepoints.conftest import RecordedJob
 from tests.jobs.storage.conftest import BUCKET
 
@@ -65,24 +63,18 @@ def test_it_has_what_a_start_from_the_last_micro_batch_needs(job: RecordedJob) -
 
 
 def test_a_driver_that_deletes_old_state_meanwhile_has_it_taken_again(job: RecordedJob) -> None:
-    class Deleting(Step):
+    deleted: list[bytes] = []
+
+    def delete_once(now: str) -> None:
         """Deletes an object once copying has begun, and puts it back as another attempt begins."""
+        if not deleted:
+            deleted.append(job.delete(CHANGE))
+            for folder in _folders(job):
+                job.s3.delete_object(Bucket=BUCKET, Key=f"{folder}/{CHANGE}")
+        elif now.startswith("taken again"):
+            job.put(CHANGE, deleted[0])
 
-        deleted: bytes | None = None
-
-        def __init__(self) -> None:
-            super().__init__("")
-            self.watch = self.moved
-
-        def moved(self, now: str) -> None:
-            if self.deleted is None:
-                self.deleted = job.delete(CHANGE)
-                for folder in _folders(job):
-                    job.s3.delete_object(Bucket=BUCKET, Key=f"{folder}/{CHANGE}")
-            elif now.startswith("taken again"):
-                job.put(CHANGE, self.deleted)
-
-    saved = job.take(step=Deleting())
+    saved = job.take(said=delete_once)
     assert CHANGE in saved.by_name()
     # What the first attempt has copied is deleted.
     assert {name.partition("/")[0] for name in job.savepoint().listed()} == {"manifest.json", saved.data}

@@ -12,13 +12,12 @@ import pytest
 from penstock.jobs.errors import LeaseLost, SavepointDamaged, SavepointOfAnotherJob, StateDiffers, StateNotRestored
 from penstock.jobs.savepoints.folder import SavepointFolder, Savepoints
 from penstock.jobs.savepoints.manifest import Savepoint
+from penstock.jobs.savepoints.taking import Taken, take
 from penstock.jobs.storage.checkpoint import BatchRecord
 from penstock.jobs.storage.driver_runs import DriverRuns, DriverRunsFile
 from penstock.jobs.storage.generation import Generation, Rewound
 from penstock.jobs.storage.job_folder import JobFolder
 from penstock.jobs.storage.rewind_request import RewindRequest, RewindRequestFile
-from penstock.scripts.progress import Step
-from penstock.scripts.savepoints.taking import Taken, take
 from tests.jobs.spark.running import CHECKPOINTS, Surroundings, TestedJob
 
 SEVERAL = "tests.jobs.spark.apps.several"
@@ -38,7 +37,7 @@ def _current(job: TestedJob) -> Generation:
 def _take(job: TestedJob, name: str = "one", until: datetime | None = None) -> tuple[SavepointFolder, Savepoint]:
     current, folder = _current(job), Savepoints(_folder(job).uri).of(name)
     of = Taken(job=job.name, environment="tests", by=None, generation=current, until=until)
-    return folder, take(_folder(job).checkpoint(current.checkpoint), folder, of, job.around.s3, Step(""))
+    return folder, take(_folder(job).checkpoint(current.checkpoint), folder, of, job.around.s3)
 
 
 def _ask(job: TestedJob, folder: SavepointFolder, **consents: bool) -> None:

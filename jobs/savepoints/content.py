@@ -10,10 +10,10 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
 from penstock.jobs.savepoints.manifest import SavedQuery, SavedSource
+from penstock.jobs.savepoints.state import Read, StateFiles, StateIncomplete
 from penstock.jobs.sinks.part_log import Manifest
 from penstock.jobs.storage.checkpoint import BatchRecord
 from penstock.jobs.storage.offset_log import OffsetLog, topics
-from penstock.scripts.savepoints.state import Read, StateFiles, StateIncomplete
 
 _LOG = re.compile(r"(penstock/sinks/[^/]+/)log/(\d+)\.json")
 # Whole and few: how each source began, and the files that a source has seen; where a bounded run ends, and whether it has finished.

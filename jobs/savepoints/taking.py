@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 import time
 import uuid
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
@@ -19,17 +19,15 @@ from zipfile import BadZipFile
 
 from pydantic import ValidationError
 
-from penstock.jobs.errors import CheckpointDamaged
+from penstock.jobs.errors import CheckpointDamaged, CheckpointMoves, NothingToSave, SavepointNameTaken, StateExpired
+from penstock.jobs.savepoints.content import Needed, TooEarly, needed
 from penstock.jobs.savepoints.copying import LARGEST_BYTES, Copier, each
 from penstock.jobs.savepoints.folder import SavepointFolder
 from penstock.jobs.savepoints.manifest import SavedObject, SavedQuery, Savepoint
+from penstock.jobs.savepoints.state import StateIncomplete
 from penstock.jobs.storage.checkpoint import WHOLE, Checkpoint
 from penstock.jobs.storage.generation import Generation
 from penstock.jobs.storage.objects import Listed
-from penstock.scripts.progress import Step
-from penstock.scripts.provisioning.errors import CheckpointMoves, NothingToSave, SavepointNameTaken, StateExpired
-from penstock.scripts.savepoints.content import Needed, TooEarly, needed
-from penstock.scripts.savepoints.state import StateIncomplete
 
 if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
@@ -62,7 +60,14 @@ class _Gone(Exception):
     """An object that was listed does not exist any more."""
 
 
-def take(checkpoint: Checkpoint, folder: SavepointFolder, of: Taken, s3: S3Client, step: Step, pause_s: float = _PAUSE_S) -> Savepoint:
+def take(
+    checkpoint: Checkpoint,
+    folder: SavepointFolder,
+    of: Taken,
+    s3: S3Client,
+    said: Callable[[str], object] = lambda _: None,
+    pause_s: float = _PAUSE_S,
+) -> Savepoint:
     """Takes a savepoint.
 
     Args:
@@ -70,7 +75,7 @@ def take(checkpoint: Checkpoint, folder: SavepointFolder, of: Taken, s3: S3Clien
         folder: of the savepoint.
         of: whose checkpoint it is.
         s3: client with access to both.
-        step: shows how far it is.
+        said: called with how far it is.
         pause_s: before it is taken again, in seconds.
 
     Raises:
@@ -85,11 +90,11 @@ def take(checkpoint: Checkpoint, folder: SavepointFolder, of: Taken, s3: S3Clien
     data = f"data-{uuid.uuid4().hex[:8]}"
     for attempt in range(_ATTEMPTS):
         try:
-            saved = _attempt(checkpoint, folder, f"{data}-{attempt}", of, s3, step, last=attempt == _ATTEMPTS - 1)
+            saved = _attempt(checkpoint, folder, f"{data}-{attempt}", of, s3, said, last=attempt == _ATTEMPTS - 1)
             break
         except (StateIncomplete, _Gone) as error:
             why = str(error)
-            step.watch(f"taken again: {why}")
+            said(f"taken again: {why}")
             time.sleep(pause_s)
     else:
         fix = "run it again; penstock inspect shows what the checkpoint has"
@@ -101,7 +106,9 @@ def take(checkpoint: Checkpoint, folder: SavepointFolder, of: Taken, s3: S3Clien
     return saved
 
 
-def _attempt(checkpoint: Checkpoint, folder: SavepointFolder, data: str, of: Taken, s3: S3Client, step: Step, *, last: bool) -> Savepoint:
+def _attempt(
+    checkpoint: Checkpoint, folder: SavepointFolder, data: str, of: Taken, s3: S3Client, said: Callable[[str], object], *, last: bool
+) -> Savepoint:
     listed = checkpoint.listed()
     parts = _parts(checkpoint, listed, of)
     pending = [f"mark that the files of sink {sink} are published" for part in parts.values() for sink in part.pending]
@@ -114,7 +121,7 @@ def _attempt(checkpoint: Checkpoint, folder: SavepointFolder, data: str, of: Tak
     if refused:
         need = f"objects of at most {LARGEST_BYTES:,} bytes, which S3 copies at once"
         raise CheckpointMoves(path=f"{checkpoint.uri}/{refused[0]}", given=f"{listed[refused[0]].bytes:,} bytes", need=need, fix="none")
-    copied = each(partial(_copied, own), names, lambda done: step.watch(f"{done:,} of {len(names):,} objects"))
+    copied = each(partial(_copied, own), names, lambda done: said(f"{done:,} of {len(names):,} objects"))
     written = {f"{_prefix(query)}{name}": content for query, part in parts.items() for name, content in part.written.items()}
     sums = {**copied, **{name: own.put(name, content) for name, content in written.items()}}
     return _compared(
