@@ -469,6 +469,13 @@ class SavepointOfAnotherJob(RunFailed):
     title = "savepoint of another job"
 
 
+class SavepointNotTaken(RunFailed):
+    """The savepoint that ``upgradeMode: savepoint`` asks for can't be taken, and so the job is not upgraded. Nothing of it is touched."""
+
+    code = "JOB-108"
+    title = "no savepoint before the upgrade"
+
+
 class StateNotRestored(RunFailed):
     """A savepoint has the state of a query that the app does not have. Starting without it loses that state."""
 

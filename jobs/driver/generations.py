@@ -17,9 +17,11 @@ from penstock.jobs.driver.fingerprint import fingerprint
 from penstock.jobs.driver.micro_batch import Emit
 from penstock.jobs.driver.planning import QueryPlan
 from penstock.jobs.errors import BucketUnreachable, CheckpointDamaged, ConditionalWriteFailed
-from penstock.jobs.savepoints.folder import SavepointFolder
+from penstock.jobs.savepoints.before_upgrade import UpgradeSavepoint, is_due
+from penstock.jobs.savepoints.folder import SavepointFolder, Savepoints
 from penstock.jobs.savepoints.manifest import Savepoint
 from penstock.jobs.savepoints.starting import Filling, refuse_another_job, refuse_lost_queries
+from penstock.jobs.savepoints.taking import Taken
 from penstock.jobs.spec import SpecFile
 from penstock.jobs.spec.checkpoint_settings import retained_batches, retention_conf
 from penstock.jobs.storage.checkpoint import OUTLIVED_BATCHES, Checkpoint
@@ -126,7 +128,8 @@ class Generations:
         return {} if self._decided is None else self._decided.starts
 
     def begin(self, plans: Sequence[QueryPlan], spark: str, token: int) -> None:
-        """Records the generation, unless it has begun already, and leaves the checkpoint of the one before it.
+        """Records the generation, unless it has begun already, and leaves the checkpoint of the one before it; or first takes a savepoint
+        of that checkpoint, if the generation goes on with it and the spec says so.
 
         Args:
             plans: of its queries.
@@ -134,7 +137,7 @@ class Generations:
             token: of the lease that this driver holds.
 
         Raises:
-            PenstockError: JOB-009, JOB-082, JOB-083, JOB-094, JOB-099, JOB-105.
+            PenstockError: JOB-009, JOB-082, JOB-083, JOB-094, JOB-099, JOB-105, JOB-108.
         """
         decided = self._decided
         assert decided is not None, "decide() comes first"
@@ -147,6 +150,8 @@ class Generations:
         if self._spec.job.spec.checkpoint.state_schema == "same":
             begun = {plan.share.query: plan.record for plan in plans if plan.batches.last.batch >= 0}
             refuse_another_checkpoint(self._kept_by(decided) if begun else None, begun)
+        if is_due(self._spec.job.spec.upgrade_mode, decided) and any(plan.batches.last.batch >= 0 for plan in plans):
+            self._saved(decided)
         generation = Generation(
             number=decided.number,
             checkpoint=decided.checkpoint,
@@ -185,6 +190,14 @@ class Generations:
             return False
         known = current.parent.batches if before.checkpoint == current.checkpoint else {}
         return all(plan.batches.last.batch <= known.get(plan.share.query, -1) for plan in plans)
+
+    def _saved(self, decided: Continuation) -> None:
+        """Takes a savepoint of the checkpoint that the job goes on with, as the generation before has left it."""
+        job = self._spec.job.metadata.name
+        # A driver does not know the environment's name.
+        of = Taken(job=job, environment="", by=f"the driver of generation {decided.number}", generation=decided.before)
+        checkpoint = self._folder.checkpoint(decided.checkpoint)
+        UpgradeSavepoint(checkpoint, Savepoints(self._folder.uri), of, self._emit).taken()
 
     def _kept_by(self, decided: Continuation) -> Generation | None:
         """The generation whose state the checkpoint has; None if no record of it is known."""

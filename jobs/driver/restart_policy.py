@@ -57,6 +57,7 @@ _ALWAYS: tuple[type[PenstockError], ...] = (
     errors.OffsetGone,
     errors.SavepointDamaged,
     errors.SavepointMissing,
+    errors.SavepointNotTaken,
     errors.SecretUnusable,
     errors.TopicNotFound,
     errors.UnknownConnection,

@@ -27,9 +27,10 @@ from penstock.jobs.driver.generations import refuse_another_checkpoint
 from penstock.jobs.driver.going_on import begun, refuse_a_socket
 from penstock.jobs.driver.pod import leave_message
 from penstock.jobs.errors import BucketUnreachable, ConditionalWriteFailed, UpgradeNotChecked
+from penstock.jobs.savepoints.before_upgrade import is_due, savepoint_name
 from penstock.jobs.savepoints.folder import SavepointFolder
 from penstock.jobs.savepoints.starting import refuse_another_job, refuse_lost_queries
-from penstock.jobs.spec import SpecFile, load
+from penstock.jobs.spec import JobSpec, SpecFile, load
 from penstock.jobs.storage.checkpoint import FINISHED, Checkpoint
 from penstock.jobs.storage.continuation import Continuation, InitialSavepoint, SavepointStart
 from penstock.jobs.storage.job_folder import JobFolder
@@ -100,11 +101,17 @@ def _from_checkpoint(
         for name in queries:
             refuse_after_the_end(checkpoint.of_query(name).last_record(), checkpoint.of_query(name))
     refuse_a_socket(job, checkpoint)
+    saved = _saved_first(job, decided)
     if job.checkpoint.state_schema == "any":
-        return "checkpoint.stateSchema is any: Spark decides when the driver starts"
+        return f"checkpoint.stateSchema is any: Spark decides when the driver starts{saved}"
     now = analyze(configuration, spec, checkpoint)
     refuse_another_checkpoint(folder.last_of(decided.checkpoint), {name: query for name, query in now.items() if name in queries})
-    return f"generation {decided.number} can go on with {checkpoint.uri}"
+    return f"generation {decided.number} can go on with {checkpoint.uri}{saved}"
+
+
+def _saved_first(job: JobSpec, decided: Continuation) -> str:
+    name = savepoint_name(decided.before.number if decided.before is not None else None)
+    return f"; its driver takes savepoint {name} first" if is_due(job.upgrade_mode, decided) else ""
 
 
 def _from_savepoint(configuration: RuntimeConfiguration, spec: SpecFile, start: SavepointStart, analyze: Analysis) -> str:

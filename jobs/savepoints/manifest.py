@@ -68,7 +68,7 @@ class Savepoint(_Record):
         format_version: of the savepoint.
         name: within the job.
         job: whose checkpoint it was.
-        environment: of the job.
+        environment: of the job; empty if a driver made it, which does not know it.
         made: when, by the clock of who made it; for people only.
         by: who made it; for people only.
         checkpoint: where it was, ``s3a://bucket/folder``.
@@ -94,6 +94,11 @@ class Savepoint(_Record):
     def bytes(self) -> int:
         """Of all objects."""
         return sum(one.bytes for one in self.objects)
+
+    @property
+    def whose(self) -> str:
+        """The job, and its environment where that is known."""
+        return f"job {self.job} of environment {self.environment}" if self.environment else f"job {self.job}"
 
     @property
     def topics(self) -> list[str]:

@@ -44,7 +44,7 @@ def refuse_another_job(savepoint: Savepoint, uri: str, job: str, start: Savepoin
     if savepoint.job != job and not start.of_another_job:
         raise SavepointOfAnotherJob(
             path=uri,
-            given=f"job {savepoint.job} of environment {savepoint.environment}",
+            given=savepoint.whose,
             need=f"a savepoint of {job}",
             fix="another one; or, if this job is to begin with the state and the offsets of that one, start from it with --fork",
         )

@@ -43,7 +43,7 @@ class Taken:
 
     Args:
         job: its name.
-        environment: of the job.
+        environment: of the job; empty if that is not known.
         by: who takes it; for people only.
         generation: that runs on the checkpoint; None if the job has recorded none.
         until: of each query's micro-batches that were planned up to then the last one; None: the last one of all.

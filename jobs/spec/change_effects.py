@@ -91,7 +91,7 @@ _EFFECTS: dict[str, FieldEffect] = {
         ),
         _PLANNED,
     ),
-    "spec.upgradeMode": FieldEffect("nothing", "says what the job goes on with at the next change"),
+    "spec.upgradeMode": FieldEffect("nothing", "says what the job goes on with at the next change, and whether a savepoint is taken first"),
     "spec.restartNonce": FieldEffect("restart", "asks for it"),
     "spec.rewindTo": FieldEffect(
         "state must be reset", "the job reads its topics again from the time, with an empty checkpoint, which it begins by itself"

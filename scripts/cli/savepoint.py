@@ -168,7 +168,7 @@ def _start_from(job: DeployedJob, arguments: argparse.Namespace) -> None:
     over = StartingOver(job, newest, Steps())
     if not arguments.plan_only and over.gone_on_with(own_copy(saved, source, job.savepoints), saved.queries):
         return
-    of = f"{saved.checkpoint} of environment {saved.environment}, at {saved.made:%Y-%m-%d %H:%M:%S} UTC"
+    of = f"{saved.checkpoint} of {saved.whose}, at {saved.made:%Y-%m-%d %H:%M:%S} UTC"
     _print(over.shown(f"starts from savepoint {saved.name} of {saved.job}", saved.queries, _screen(), of))
     if arguments.plan_only:
         return

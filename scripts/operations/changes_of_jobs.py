@@ -34,6 +34,8 @@ def _job(job: JobChanges, screen: Screen) -> Iterator[str]:
     if job.plan:
         amounts: list[Row] = [[one.what, one.before, one.now] for one in job.plan]
         yield from ["", *table(_PLAN, amounts, screen)]
+    if job.savepoint is not None:
+        yield f"  its driver first takes savepoint {job.savepoint}: penstock savepoint start-from goes back to it"
     yield from (f"  note: {note}" for note in job.notes)
     if job.changes or job.plan:
         yield ""

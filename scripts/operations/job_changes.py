@@ -16,9 +16,11 @@ from penstock.infra.plans import EnvironmentPlans, JobPlan
 from penstock.jobs.configuration.plan_hash import plan_hash
 from penstock.jobs.document import dotted, parse_text
 from penstock.jobs.driver.fingerprint import app_hash
+from penstock.jobs.savepoints.before_upgrade import savepoint_name
 from penstock.jobs.spec import SpecFile, StreamingJob
 from penstock.jobs.spec.change_effects import Effect, effect_of
 from penstock.jobs.spec.changes import changed_fields
+from penstock.jobs.storage.continuation import InitialSavepoint
 from penstock.jobs.storage.generation import Generation
 from penstock.jobs.storage.job_folder import JobFolder
 from penstock.jobs.targets import targets
@@ -84,6 +86,7 @@ class JobChanges(_Said):
         effect: the most that a change takes.
         changes: of the spec, in its order, and of what else a generation is.
         plan: quantities that differ, by today's prices and catalog, for the app as it is here.
+        savepoint: that the driver takes before it goes on with the state; None: it takes none.
         notes: what could not be compared.
     """
 
@@ -93,6 +96,7 @@ class JobChanges(_Said):
     effect: Effect = "nothing"
     changes: tuple[Change, ...] = ()
     plan: tuple[Quantity, ...] = ()
+    savepoint: str | None = None
     notes: tuple[str, ...] = ()
 
     @property
@@ -152,13 +156,15 @@ class _Compared:
         changes = (*(self._of_spec(before) if before else ()), *self._of_the_rest(current))
         effect = ORDER[max((ORDER.index(change.effect) for change in changes), default=0)]
         quantities, unplanned = self._quantities(before)
+        state = self._state(effect, current)
         return JobChanges(
             job=self._wanted.name,
             generation=current.number,
-            state=self._state(effect, current),
+            state=state,
             effect=effect,
             changes=changes,
             plan=quantities,
+            savepoint=self._saved(current) if state == "goes on with its state" else None,
             notes=(*notes, *unplanned),
         )
 
@@ -169,6 +175,12 @@ class _Compared:
         if effect == "nothing":
             return "unchanged"
         return "begins without its state" if spec.upgrade_mode == "stateless" else "goes on with its state"
+
+    def _saved(self, current: Generation) -> str | None:
+        spec = self._wanted.spec.job.spec
+        initial = InitialSavepoint.of(spec)
+        goes_on = initial is None or not initial.counts(current)
+        return savepoint_name(current.number) if goes_on and spec.upgrade_mode == "savepoint" else None
 
     def _before(self, current: Generation) -> tuple[SpecFile | None, tuple[str, ...]]:
         """The spec as it runs, and what prevents it from being compared."""

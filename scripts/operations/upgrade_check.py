@@ -11,6 +11,7 @@ from pydantic.alias_generators import to_camel
 
 from penstock.jobs.driver.checkpoint_changes import checkpoint_changes
 from penstock.jobs.driver.fixed_parallelism import FixedParallelism
+from penstock.jobs.savepoints.before_upgrade import savepoint_name
 from penstock.jobs.savepoints.folder import SavepointFolder
 from penstock.jobs.savepoints.starting import refuse_lost_queries
 from penstock.jobs.spec import SpecFile
@@ -78,6 +79,8 @@ def checked(spec: SpecFile, now: Mapping[str, QueryRecord], partitions: int, buc
         return UpgradeCheck.model_validate({"job": job, "verdict": "begins without", "reasons": (reason,), **place})
     verdict, reasons = _compared(spec, current, now, folder)
     notes = () if verdict == "refused" else tuple(_notes(spec, current, now, partitions, folder))
+    if verdict in ("goes on", "not known") and spec.job.spec.upgrade_mode == "savepoint":
+        notes = (f"if anything of the job changes, its driver first takes savepoint {savepoint_name(current.number)}", *notes)
     return UpgradeCheck.model_validate({"job": job, "verdict": verdict, "reasons": reasons, "notes": notes, **place})
 
 

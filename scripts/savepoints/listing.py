@@ -113,7 +113,7 @@ def savepoint_lines(saved: Savepoint, uri: str, screen: Screen) -> Iterator[str]
 def _facts(saved: Savepoint, uri: str) -> Iterator[tuple[str, str]]:
     yield "folder", uri
     yield "made", f"{_time(saved.made)} UTC{f', by {saved.by}' if saved.by else ''}"
-    yield "of", f"{saved.checkpoint}, environment {saved.environment}, generation {_generation(saved.generation)}"
+    yield "of", f"{saved.checkpoint}, {saved.whose}, generation {_generation(saved.generation)}"
     if saved.generation is not None:
         versions = saved.generation.versions
         yield "versions", f"Spark {versions.spark}, Penstock {versions.penstock or _NONE}"

@@ -224,4 +224,7 @@ def test_notes_name_the_queries_that_are_new_or_gone(place: Place) -> None:
     folder = place.deployed("clicks", reads=[CLICKS])
     (one,) = [folder.generation(1)]
     folder.begin(one.model_copy(update={"number": 2, "queries": {**one.queries, "pairs": one.queries[""]}}))
-    assert place.check("clicks").notes == ("query pairs is gone: its checkpoint stays where it is, and is gone on with when it comes back",)
+    gone = "query pairs is gone: its checkpoint stays where it is, and is gone on with when it comes back"
+    assert place.check("clicks").notes == (gone,)
+    saved = "if anything of the job changes, its driver first takes savepoint upgrade-2"
+    assert place.check("clicks", upgradeMode="savepoint").notes == (saved, gone)

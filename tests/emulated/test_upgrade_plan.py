@@ -103,7 +103,7 @@ def test_changes_of_spec_app_and_image_are_shown_with_what_they_mean_and_the_pla
     place.change("parallelism: 4", "parallelism: 8\n  trigger: 3s")
     (place.spec.parent / "app.py").write_text(f"{APP}# another\n")
     code, job = place.plan(capsys)
-    assert (code, job["state"], job["effect"]) == (0, "goes on with its state", "restart with state")
+    assert (code, job["state"], job["effect"], job["savepoint"]) == (0, "goes on with its state", "restart with state", None)
     changes = {one["what"]: (one["before"], one["now"], one["effect"]) for one in job["changes"]}
     assert changes["spec.parallelism"] == ("4", "8", "restart")
     assert changes["spec.trigger"] == ("not set", '"3s"', "restart")
@@ -114,6 +114,9 @@ def test_changes_of_spec_app_and_image_are_shown_with_what_they_mean_and_the_pla
     _, text = place.plan(capsys, "table")
     assert "clicks: goes on with its state (generation 1 runs)" in text
     assert "spec.parallelism" in text
+    place.change("trigger: 3s", "trigger: 3s\n  upgradeMode: savepoint")
+    assert place.plan(capsys)[1]["savepoint"] == "upgrade-1"
+    assert "its driver first takes savepoint upgrade-1" in place.plan(capsys, "table")[1]
 
 
 def test_a_change_that_the_state_can_not_follow_is_said_and_possible_without_the_state(

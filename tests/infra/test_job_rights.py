@@ -83,7 +83,9 @@ def test_no_action_and_no_resource_is_a_wildcard_of_a_whole_service(rights: list
 @pytest.mark.parametrize("action", ["s3:GetObject", "s3:PutObject", "s3:DeleteObject", "s3:AbortMultipartUpload"])
 def test_a_job_uses_its_own_checkpoints_and_no_others(rights: list[Statement], action: str) -> None:
     assert may(rights, action, f"{CHECKPOINTS}/user-credit/checkpoints/1/offsets/0")
-    assert may(rights, action, f"{CHECKPOINTS}/user-credit/savepoints/2/metadata")
+    # Its driver takes savepoints itself, with upgradeMode: savepoint.
+    assert may(rights, action, f"{CHECKPOINTS}/user-credit/savepoints/upgrade-3/data-0/commits/5")
+    assert may(rights, action, f"{CHECKPOINTS}/user-credit/savepoints/upgrade-3/manifest.json")
     for other in ("flights/checkpoints/1/offsets/0", "user-credit-2/checkpoints/1/offsets/0", "user-credit", "x"):
         assert not may(rights, action, f"{CHECKPOINTS}/{other}")
 
@@ -91,7 +93,7 @@ def test_a_job_uses_its_own_checkpoints_and_no_others(rights: list[Statement], a
 @pytest.mark.parametrize("bucket", [CHECKPOINTS, OUTPUT])
 def test_a_job_lists_its_own_folder_and_no_others(rights: list[Statement], bucket: str) -> None:
     assert listed(rights, bucket, "user-credit/")
-    assert listed(rights, bucket, "user-credit/checkpoints/1/commits/")
+    assert listed(rights, bucket, "user-credit/checkpoints/1/commits/") and listed(rights, bucket, "user-credit/savepoints/upgrade-3/")
     # None: a request without a prefix would list everything. The last has this job's folder as a prefix but belongs to another job.
     for other in (None, "", "flights/", "user-credit-2/", "user-credit"):
         assert not listed(rights, bucket, other)

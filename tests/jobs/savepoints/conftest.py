@@ -18,12 +18,12 @@ from penstock.jobs.savepoints.manifest import Savepoint
 from penstock.jobs.savepoints.taking import Taken, take
 from penstock.jobs.storage.checkpoint import Checkpoint
 from penstock.jobs.storage.job_folder import JobFolder
-from tests.jobs.storage.conftest import BUCKET, aws
+from tests.jobs.storage.conftest import BUCKET, aws, faulty
 
 if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
 
-__all__ = ["aws"]
+__all__ = ["aws", "faulty"]
 RECORDING = Path(__file__).parents[1] / "spark" / "recordings" / "before-generations.tar.gz"
 _PREFIX = "test-checkpoints/every-state/"
 # An aggregation and a keyed function; the other queries of the recording add nothing here.

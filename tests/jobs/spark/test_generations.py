@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -13,9 +14,11 @@ import pytest
 from penstock.jobs.configuration.runtime import READY_FILE_VARIABLE
 from penstock.jobs.driver import generations
 from penstock.jobs.errors import AppFailed, CheckpointDamaged, CheckpointMissing, LeaseLost
+from penstock.jobs.savepoints.folder import Savepoints
 from penstock.jobs.storage.checkpoint import BatchRecord, Checkpoint
 from penstock.jobs.storage.generation import Generation
 from penstock.jobs.storage.job_folder import JobFolder
+from penstock.jobs.storage.rewind_request import RewindRequest, RewindRequestFile
 from tests.jobs.spark.running import CHECKPOINTS, Running, Surroundings, TestedJob
 
 COUNTS = "tests.jobs.spark.apps.counts"
@@ -86,17 +89,21 @@ def test_a_changed_job_goes_on_with_its_state_or_begins_without_as_its_upgrade_m
     recorded = _folder(job).recorded_spec(1)
     assert recorded is not None and recorded.text == written
 
-    job.edit(_set(trigger="2ms"))
+    job.edit(_set(trigger="2ms", upgradeMode="savepoint"))
     job.feed("a", _row("30:02"), _row("31:00"))
     at_first: list[bool] = []
     ready: list[bool] = []
     heard = {"batch": lambda: at_first.append(probed.exists()), "idle": lambda: ready.append(_appears(probed))}
-    _run(replace(job, on=heard), 3)
+    upgraded = _run(replace(job, on=heard), 3)
     # It shows first that it works: Helm would roll it back.
     assert (at_first[0], ready[0], probed.exists()) == (False, True, False)
     second = _current(job)
-    assert (second.number, second.checkpoint, second.mode, second.starts) == (2, 1, "last-state", {})
+    assert (second.number, second.checkpoint, second.mode, second.starts) == (2, 1, "savepoint", {})
     assert second.parent is not None and second.parent.generation == 1 and second.parent.batches[""] >= 0
+    assert [event for event in upgraded.heard if event in ("saving", "saved", "reading")] == ["saving", "saved", "reading"]
+    saved = Savepoints(_folder(job).uri).of("upgrade-1").manifest()
+    assert (saved.generation, saved.queries[""].batch) == (first, second.parent.batches[""])
+    assert [source.topics for source in saved.queries[""].sources] == [{job.topics["a"]: {0: 1}}]
     assert second.fingerprint.differences(first.fingerprint) == ["spec"]
     assert [row["n"] for row in job.rows()] == [2]
 
@@ -118,6 +125,14 @@ def test_a_changed_job_goes_on_with_its_state_or_begins_without_as_its_upgrade_m
     job.edit(_set(upgradeMode="last-state", trigger="1ms"))
     _run(job)
     assert (_current(job).number, _current(job).checkpoint) == (4, 3)
+
+    # Back to the savepoint, after two generations have changed the state: it has counted one record, and reads on after that.
+    request = RewindRequest(after=4, start_from=f"{_folder(job).uri}/savepoints/upgrade-1", asked=datetime.now(UTC))
+    assert RewindRequestFile(_folder(job).uri).replace(None, request)
+    _run(job, 4)
+    assert (_current(job).number, _current(job).savepoint) == (5, request.start_from)
+    assert sorted(row["n"] for row in job.rows()) == [1, 1, 2, 2, 2]
+    assert Savepoints(_folder(job).uri).names() == ["upgrade-1"]
 
 
 def test_records_of_micro_batches_outlive_those_that_the_spec_retains(surroundings: Surroundings, monkeypatch: pytest.MonkeyPatch) -> None:

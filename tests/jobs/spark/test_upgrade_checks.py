@@ -105,8 +105,11 @@ def test_a_job_that_has_never_run_can_become_anything(fresh: Upgraded) -> None:
 
 def test_a_change_is_taken_if_the_state_fits_and_refused_if_it_does_not(upgraded: Upgraded) -> None:
     before = upgraded.stored()
-    upgraded.set(trigger="2ms")
-    assert upgraded.check() == f"generation 2 can go on with {upgraded.folder.uri}/checkpoints/1"
+    upgraded.set(trigger="2ms", upgradeMode="savepoint")
+    goes_on = f"generation 2 can go on with {upgraded.folder.uri}/checkpoints/1"
+    assert upgraded.check() == f"{goes_on}; its driver takes savepoint upgrade-1 first"
+    upgraded.set(upgradeMode="last-state")
+    assert upgraded.check() == goes_on
     upgraded.set(app="by_name")
     with pytest.raises(StateDiffers, match="key name instead of none"):
         upgraded.check()
