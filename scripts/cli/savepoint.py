@@ -82,7 +82,7 @@ def run(arguments: argparse.Namespace) -> int:
         0.
 
     Raises:
-        PenstockError: DEP-030 to DEP-033, JOB-008, JOB-009, JOB-086, JOB-095 to JOB-098, and those of a rewind.
+        PenstockError: DEP-030 to DEP-033, DEP-053, JOB-008, JOB-009, JOB-086, JOB-095 to JOB-098, and those of a rewind.
     """
     end_in_order()
     actions = {"create": _create, "list": _list, "show": _show, "delete": _delete, "start-from": _start_from}
@@ -158,13 +158,13 @@ def _delete(job: DeployedJob, arguments: argparse.Namespace) -> None:
 def _start_from(job: DeployedJob, arguments: argparse.Namespace) -> None:
     from penstock.jobs.savepoints.starting import refuse_another_job
     from penstock.scripts.savepoints.importing import own_copy
-    from penstock.scripts.savepoints.starting_over import StartingOver
+    from penstock.scripts.savepoints.starting_over import StartingOver, newest_of
 
     source = _source(job, arguments.savepoint)
     saved = source.manifest()
     refuse_another_job(saved, source.uri, job.name, SavepointStart(source.uri, of_another_job=arguments.fork))
     source.verify(saved)
-    newest = job.records.newest(job.name)
+    newest = newest_of(job, source.uri, allow_non_restored_state=arguments.allow_non_restored_state)
     over = StartingOver(job, newest, Steps())
     if not arguments.plan_only and over.gone_on_with(own_copy(saved, source, job.savepoints), saved.queries):
         return

@@ -192,3 +192,10 @@ class SavepointInUse(RunFailed):
 
     code = "DEP-033"
     title = "savepoint in use"
+
+
+class JobHasNotRun(DocumentError):
+    """A start from a savepoint is requested of a job that no driver has run: its first generation starts from what its spec names."""
+
+    code = "DEP-053"
+    title = "the job has not run yet"

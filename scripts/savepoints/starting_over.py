@@ -14,12 +14,38 @@ from penstock.jobs.storage.generation import Generation
 from penstock.scripts.operations.deployed_job import DeployedJob
 from penstock.scripts.operations.rewind_preview import sinks_table
 from penstock.scripts.progress import Steps
+from penstock.scripts.provisioning.errors import JobHasNotRun
 from penstock.scripts.render.screen import Screen
 from penstock.scripts.render.table import facts
 from penstock.scripts.savepoints.listing import after
 
 _AGAIN = "what has come since then, also what the job has read: its rows of that are written twice"
 _FILES = "those that were open then are published with the rows that they had, unless the job's checkpoint has published them"
+
+
+def newest_of(job: DeployedJob, uri: str, *, allow_non_restored_state: bool) -> Generation:
+    """The newest generation of a job that is to start from a savepoint: a request is for the one after it.
+
+    Args:
+        job: the job.
+        uri: of the savepoint.
+        allow_non_restored_state: whether it may have queries that the app does not have.
+
+    Raises:
+        JobHasNotRun: DEP-053, none has begun.
+        PenstockError: JOB-008, JOB-009.
+    """
+    current = job.records.folder.current()
+    if current is not None:
+        return current
+    spec = job.spec.job.spec
+    lines = ["spec:", f"  initialSavepointPath: {uri}", *(["  allowNonRestoredState: true"] if allow_non_restored_state else [])]
+    deploy = f"penstock deploy {job.environment.name}"
+    fix = "\n       ".join((f"put this into {job.spec.path}, and then {deploy}:", *lines))
+    if spec.initial_savepoint_path == uri and (spec.allow_non_restored_state or not allow_non_restored_state):
+        fix = f"{deploy}: {job.spec.path} names this savepoint, and its first driver starts from it"
+    need = "a job that a driver has run; the first driver of one that has not starts from the savepoint that the spec names"
+    raise JobHasNotRun(path=f"job {job.name}", given="no generation", need=need, fix=fix)
 
 
 @dataclass(frozen=True)

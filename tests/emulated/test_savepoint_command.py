@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import textwrap
 import uuid
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -169,7 +170,15 @@ def test_a_start_shows_what_is_written_again_and_refuses_before_it_requests_anyt
     # Another job, which has not run, and needs consent.
     uri = f"{desk.uri}/savepoints/one"
     assert "JOB-098" in desk.savepoint("start-from", uri, job="fork").stderr
-    assert "DEP-019" in desk.savepoint("start-from", uri, "--fork", job="fork").stderr
+    never = desk.savepoint("start-from", uri, "--fork", "--allow-non-restored-state", job="fork")
+    assert (never.returncode, "DEP-053" in never.stderr) == (2, True)
+    # Lines that can be put into the spec as they are, and then it says what is left to do.
+    lines = f"spec:\n  initialSavepointPath: {uri}\n  allowNonRestoredState: true\n"
+    assert textwrap.indent(lines, " " * 7) in f"{never.stderr}\n"
+    spec = desk.folder / "fork.yaml"
+    spec.write_text(spec.read_text().replace("spec:\n", lines))
+    named = desk.savepoint("start-from", uri, "--fork", "--allow-non-restored-state", job="fork")
+    assert "DEP-053" in named.stderr and "names this savepoint" in named.stderr
     desk.begin("fork")
     forked = desk.savepoint("start-from", uri, "--fork", "--plan-only", job="fork")
     assert "fork starts from savepoint one of clicks" in forked.stdout
