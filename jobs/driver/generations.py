@@ -14,6 +14,7 @@ from penstock.jobs.configuration.runtime import RuntimeConfiguration
 from penstock.jobs.driver import rewind
 from penstock.jobs.driver.checkpoint_changes import checkpoint_changes
 from penstock.jobs.driver.fingerprint import fingerprint
+from penstock.jobs.driver.left_files import left_files
 from penstock.jobs.driver.micro_batch import Emit
 from penstock.jobs.driver.planning import QueryPlan
 from penstock.jobs.errors import BucketUnreachable, CheckpointDamaged, ConditionalWriteFailed
@@ -148,8 +149,7 @@ class Generations:
         if decided.start is not None and self._savepoint is not None:
             refuse_lost_queries(self._savepoint, decided.start, [plan.share.query for plan in plans])
         if self._spec.job.spec.checkpoint.state_schema == "same":
-            begun = {plan.share.query: plan.record for plan in plans if plan.batches.last.batch >= 0}
-            refuse_another_checkpoint(self._kept_by(decided) if begun else None, begun)
+            self._refuse_another(decided, {plan.share.query: plan.record for plan in plans if plan.batches.last.batch >= 0})
         if is_due(self._spec.job.spec.upgrade_mode, decided) and any(plan.batches.last.batch >= 0 for plan in plans):
             self._saved(decided)
         generation = Generation(
@@ -190,6 +190,13 @@ class Generations:
             return False
         known = current.parent.batches if before.checkpoint == current.checkpoint else {}
         return all(plan.batches.last.batch <= known.get(plan.share.query, -1) for plan in plans)
+
+    def _refuse_another(self, decided: Continuation, begun: Mapping[str, QueryRecord]) -> None:
+        """Rejects queries that can't go on with a checkpoint, or would leave rows of it behind."""
+        before = self._kept_by(decided) if begun else None
+        refuse_another_checkpoint(before, begun)
+        if before is not None:
+            raise_all(left_files(self._folder.checkpoint(decided.checkpoint), before.queries, begun))
 
     def _saved(self, decided: Continuation) -> None:
         """Takes a savepoint of the checkpoint that the job goes on with, as the generation before has left it."""

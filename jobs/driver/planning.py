@@ -32,7 +32,7 @@ from penstock.jobs.spec.avro_schemas import avro_schemas
 from penstock.jobs.spec.job import JobSpec
 from penstock.jobs.storage.checkpoint import BatchRecord, Checkpoint
 from penstock.jobs.storage.lease import Lease
-from penstock.jobs.storage.query_record import QueryRecord, SourceRecord
+from penstock.jobs.storage.query_record import OutputMode, QueryRecord, SinkRecord, SourceRecord
 from penstock.jobs.stream.analyzed_plan import confuses_state, runs_python
 from penstock.jobs.stream.event_time import heartbeat
 from penstock.jobs.stream.event_time.engine import Engine
@@ -251,15 +251,22 @@ class AnalyzedQuery:
 
     @property
     def record(self) -> QueryRecord:
-        """Its sources and stateful operators, with the state that they keep."""
+        """Its sources, its stateful operators with the state that they keep, and its sinks."""
         names = [operator.name for operator in self.structure.operators]
-        return QueryRecord.of(self.share.sources, names, state_schemas(self._computed.frame), list(self._reads()))
+        mode: OutputMode = "update" if self.output.stream.updates else "append"
+        known = state_schemas(self._computed.frame)
+        return QueryRecord.of(self.share.sources, names, known, list(self._reads()), list(self._writes()), mode)
 
     def _reads(self) -> Iterator[SourceRecord]:
         """Its sources, in the order of Spark's plan."""
         counters = counters_of(self.job.sources)
         for counter in self.structure.reads:
             yield SourceRecord.of(counters[counter], self._spec.sources[counters[counter]])
+
+    def _writes(self) -> Iterator[SinkRecord]:
+        """Its sinks, those of its side outputs last."""
+        for name in dict.fromkeys([*self.output.routes, *self._side_outputs.values()]):
+            yield SinkRecord.of(name, self._spec.sinks[name])
 
     @cached_property
     def _computed(self) -> Stream:

@@ -1,4 +1,6 @@
-"""What a generation records of a query: its sources, by which a checkpoint has its offsets, and what its stateful operators keep."""
+"""What a generation records of a query: its sources, by which a checkpoint has its offsets, what its stateful operators keep, and where
+its rows go.
+"""
 
 from __future__ import annotations
 
@@ -8,8 +10,11 @@ from typing import Literal
 from pydantic import BaseModel, ConfigDict, Field
 from pydantic.alias_generators import to_camel
 
+from penstock.jobs.spec.sinks import Sink, ToConsole, ToFiles, ToFunction, ToKafka, ToPostgres, ToRedis, ToWebhook
 from penstock.jobs.spec.sources import FromFiles, FromKafka, FromSocket, Source
 from penstock.jobs.state_schema import StateSchema
+
+OutputMode = Literal["append", "update"]
 
 
 class _Record(BaseModel):
@@ -60,6 +65,51 @@ class SourceRecord(_Record):
                 return cls(name=name, kind="socket", places=(socket.connection,))
 
 
+class SinkRecord(_Record):
+    """A sink of a query, as the spec has it.
+
+    Args:
+        name: in the spec.
+        kind: what ``place`` is.
+        place: the topic, the path in the output bucket, the connection with the table or the prefix of the keys, or the function.
+        guarantee: of files, topics and what only sends; None where it depends on the rows or on the app.
+    """
+
+    name: str
+    kind: Literal["files", "topic", "table", "hashes", "endpoint", "function", "console"]
+    place: str
+    guarantee: Literal["at-least-once", "exactly-once"] | None = None
+
+    @classmethod
+    def of(cls, name: str, sink: Sink) -> SinkRecord:
+        """Of a sink of a spec.
+
+        Args:
+            name: in the spec.
+            sink: the sink.
+        """
+        match sink:
+            case ToFiles(files=files):
+                return cls(name=name, kind="files", place=files.path, guarantee="exactly-once")
+            case ToKafka(kafka=kafka):
+                return cls(name=name, kind="topic", place=kafka.topic, guarantee=kafka.guarantee)
+            case ToPostgres(postgres=postgres):
+                return cls(name=name, kind="table", place=f"{postgres.connection} {postgres.table}")
+            case ToRedis(redis=redis):
+                return cls(name=name, kind="hashes", place=f"{redis.connection} {redis.prefix}".rstrip())
+            case ToWebhook(webhook=webhook):
+                return cls(name=name, kind="endpoint", place=webhook.connection, guarantee="at-least-once")
+            case ToFunction(function=function):
+                return cls(name=name, kind="function", place=function.name)
+            case ToConsole():
+                return cls(name=name, kind="console", place="", guarantee="at-least-once")
+
+    @property
+    def said(self) -> str:
+        """Kind and place, for people."""
+        return f"{self.kind} {self.place}".rstrip()
+
+
 class QueryRecord(_Record):
     """A query of a generation.
 
@@ -67,11 +117,15 @@ class QueryRecord(_Record):
         sources: names of the sources that it reads, in the spec's order.
         operators: those that keep state, in the order of their ids.
         reads: its sources in the order of Spark's plan, by which a checkpoint has their offsets; None in records of earlier releases.
+        sinks: where its rows go, those of its side outputs last; None in records of earlier releases.
+        output_mode: Spark's: whether a group comes out when it closes, or whenever it changes; None in records of earlier releases.
     """
 
     sources: tuple[str, ...]
     operators: tuple[Operator, ...]
     reads: tuple[SourceRecord, ...] | None = None
+    sinks: tuple[SinkRecord, ...] | None = None
+    output_mode: OutputMode | None = None
 
     @classmethod
     def of(
@@ -80,6 +134,8 @@ class QueryRecord(_Record):
         operators: Sequence[str],
         states: Sequence[StateSchema] | None = None,
         reads: Sequence[SourceRecord] | None = None,
+        sinks: Sequence[SinkRecord] | None = None,
+        output_mode: OutputMode | None = None,
     ) -> QueryRecord:
         """Of a query.
 
@@ -88,7 +144,15 @@ class QueryRecord(_Record):
             operators: their names, in the order of Spark's ids, which it gives from 0.
             states: of the operators, in the same order; None: not known.
             reads: the sources, in the order of Spark's plan; None: not known.
+            sinks: where its rows go; None: not known.
+            output_mode: Spark's; None: not known.
         """
         known: Sequence[StateSchema | None] = states or [None] * len(operators)
         kept = (Operator(id=number, name=name, state=state) for number, (name, state) in enumerate(zip(operators, known, strict=True)))
-        return cls(sources=tuple(sources), operators=tuple(kept), reads=None if reads is None else tuple(reads))
+        return cls(
+            sources=tuple(sources),
+            operators=tuple(kept),
+            reads=None if reads is None else tuple(reads),
+            sinks=None if sinks is None else tuple(sinks),
+            output_mode=output_mode,
+        )

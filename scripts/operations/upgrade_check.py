@@ -11,6 +11,7 @@ from pydantic.alias_generators import to_camel
 
 from penstock.jobs.driver.checkpoint_changes import checkpoint_changes
 from penstock.jobs.driver.fixed_parallelism import FixedParallelism
+from penstock.jobs.driver.sink_changes import sink_changes
 from penstock.jobs.savepoints.before_upgrade import savepoint_name
 from penstock.jobs.savepoints.folder import SavepointFolder
 from penstock.jobs.savepoints.starting import refuse_lost_queries
@@ -141,6 +142,7 @@ def _notes(spec: SpecFile, current: Generation, now: Mapping[str, QueryRecord], 
         yield f"{_of(name)} is gone: its checkpoint stays where it is, and is gone on with when it comes back"
     for name in now.keys() & current.queries.keys():
         yield from _kept(name, current.queries[name], spec, partitions, folder.checkpoint(current.checkpoint).of_query(name))
+        yield from (f"{_of(name)}: {said}" for said in sink_changes(current.queries[name], now[name]))
     if current.versions.spark != (here := version("pyspark")):
         yield f"generation {current.number} ran on Spark {current.versions.spark}, and this is {here}"
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import uuid
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -19,7 +19,7 @@ from penstock.jobs.spec import load
 from penstock.jobs.state_schema import Column, StateSchema
 from penstock.jobs.storage.checkpoint import BatchRecord
 from penstock.jobs.storage.job_folder import JobFolder
-from penstock.jobs.storage.query_record import QueryRecord, SourceRecord
+from penstock.jobs.storage.query_record import QueryRecord, SinkRecord, SourceRecord
 from penstock.jobs.watermark import Watermarks
 from penstock.scripts.cli import upgrade
 from penstock.scripts.emulation.emulated_aws import EmulatedAws
@@ -57,6 +57,7 @@ spec:
     errors: {{kafka: {{topic: errors}}}}
 """
 CLICKS = SourceRecord(name="a", kind="topics", places=("clicks",))
+SINK = SinkRecord(name="out", kind="table", place="shop sums")
 STATE = StateSchema(
     keys=(Column(name="user", type="string"),),
     values=(Column(name="sum(bid)", type="bigint"), Column(name="sum(ask)", type="bigint")),
@@ -95,11 +96,11 @@ class Place:
         folder.begin(generation(queries={"": QueryRecord.of(["a"], ["Aggregate"], None if state is None else [state], **query)}))
         return folder
 
-    def check(self, job: str, now: StateSchema = STATE, **spec: Any) -> UpgradeCheck:
+    def check(self, job: str, now: StateSchema = STATE, *, sinks: Sequence[SinkRecord] | None = None, **spec: Any) -> UpgradeCheck:
         """The check of a job whose app is analyzed already."""
         file = self.folder / f"{job}.yaml"
         file.write_text(file.read_text() + "".join(f"  {name}: {json.dumps(value)}\n" for name, value in spec.items()))
-        queries = {"": QueryRecord.of(["a"], ["Aggregate"], [now], reads=[CLICKS])}
+        queries = {"": QueryRecord.of(["a"], ["Aggregate"], [now], reads=[CLICKS], sinks=sinks)}
         return checked(load(file), queries, 2, self.bucket, self.s3)
 
 
@@ -218,6 +219,13 @@ def test_notes_say_what_the_checkpoint_keeps_and_what_is_not_compared(place: Pla
     assert "recorded no sources" in sources
     assert "stays in 4 shuffle partitions" in partitions and "instead of the 2 of the spec" in partitions
     assert backend == "the query: its state stays in memory, that of its checkpoint, instead of the spec's state.backend"
+
+
+def test_notes_say_what_changed_sinks_mean(place: Place) -> None:
+    sinks = [SinkRecord(name="out", kind="topic", place="sums", guarantee="at-least-once")]
+    place.deployed("clicks", reads=[CLICKS], sinks=sinks)
+    (note,) = place.check("clicks", sinks=[SINK]).notes
+    assert note == "the query: sink out was topic sums and is table shop sums from the next micro-batch on"
 
 
 def test_notes_name_the_queries_that_are_new_or_gone(place: Place) -> None:

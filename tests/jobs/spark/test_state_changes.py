@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import json
 import uuid
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from penstock.jobs.driver.check import stored_queries
 from penstock.jobs.errors import StateDiffers
+from penstock.jobs.sinks.open_parts import Chunk, OpenPart
+from penstock.jobs.sinks.part_log import PartLog
 from penstock.jobs.spec import load
 from penstock.jobs.storage.generation import Generation
 from penstock.jobs.storage.job_folder import JobFolder
@@ -66,7 +70,7 @@ def _row(clock: str, bid: int = 1, ask: int = 10) -> dict[str, object]:
     return {"key": "k", "at": f"2025-04-05T12:{clock}Z", "bid": bid, "ask": ask}
 
 
-def test_two_aggregates_that_change_places_are_refused_and_the_old_app_goes_on(team: Team) -> None:
+def test_two_aggregates_that_change_places_or_another_output_mode_are_refused_and_the_old_app_goes_on(team: Team) -> None:
     team.job.feed("a", _row("30:01"))
     team.run(1)
     team.change(_SWAPPED)
@@ -74,11 +78,42 @@ def test_two_aggregates_that_change_places_are_refused_and_the_old_app_goes_on(t
         pass
     assert raised.value.path == "the query, operator 0 (Aggregate)"
     assert raised.value.given == "values in the order sum(ask), sum(bid) instead of sum(bid), sum(ask)"
-    assert len(team.generations) == 1
+    # The state is the same, and the window that is open would never come out.
+    team.change(f'job.stream({_SUMS}.df, output_mode="update")')
+    with pytest.raises(StateDiffers) as raised, team.job.running():
+        pass
+    assert (raised.value.path, raised.value.given) == ("the query", "output mode update")
+    (first,) = team.generations
+    assert first.queries[""].output_mode == "append"
+    assert [(sink.name, sink.kind, sink.place) for sink in first.queries[""].sinks or ()] == [
+        ("out", "files", team.job.name),
+        ("errors", "topic", f"{team.job.name}-errors"),
+        ("late", "topic", f"{team.job.name}-late"),
+    ]
+    # Files that a driver has left open, as it crashed, are those of a sink that is now another one.
+    files = _leave_open(team.job, {"left": 1})
     team.change(_SUMS)
+    team.job.edit(lambda spec: spec["sinks"].update(out={"console": {}}))
+    with pytest.raises(StateDiffers, match="has 1 rows of it that are not published") as raised, team.job.running():
+        pass
+    assert raised.value.path == "the query, sink out"
+    team.job.edit(lambda spec: spec["sinks"].update(out=files))
     team.job.feed("a", _row("31:00"))
     team.run(2)
-    assert team.job.rows() == [{"key": "k", "bids": 1, "asks": 10}]
+    assert team.job.rows() == [{"key": "k", "bids": 1, "asks": 10}, {"left": 1}]
+
+
+def _leave_open(job: TestedJob, row: dict[str, int]) -> Any:
+    """Decides that a file stays open; returns its sink in the spec."""
+    checkpoint = JobFolder(f"s3a://{CHECKPOINTS}/{job.name}").checkpoint(1)
+    content, log = json.dumps(row).encode() + b"\n", PartLog(checkpoint, "out")
+    last = log.last()
+    assert last is not None
+    chunk = Chunk(name="00000000-left.json", rows=1, bytes=len(content))
+    job.around.s3.put_object(Bucket=CHECKPOINTS, Key=f"{job.name}/checkpoints/1/penstock/sinks/out/chunks/{chunk.name}", Body=content)
+    part = OpenPart(directory="dt=2025-04-05", shape="json", opened_ms=1, touched_ms=1, chunks=(chunk,))
+    assert log.add(last.model_copy(update={"number": last.number + 1, "parts": (), "used": (), "open": (part,)}))
+    return yaml.safe_load(job.spec.read_text(encoding="utf-8"))["spec"]["sinks"]["out"]
 
 
 def test_with_any_schema_the_state_of_one_sum_becomes_that_of_the_other(team: Team) -> None:
