@@ -209,7 +209,8 @@ class JobSpec(Part):
     """The fields of ``spec``; exactly one of parallelism and load.
 
     Args:
-        upgrade_mode: what a changed job goes on with: the newest checkpoint, or an empty one for ``stateless``.
+        upgrade_mode: what a changed job goes on with: the newest checkpoint, of which ``savepoint`` takes a savepoint first, or an empty
+            one for ``stateless``.
         restart_nonce: any other number than before makes a change of the spec that changes nothing else.
         rewind_to: a time from whose records on the job reads its topics again, with an empty checkpoint; done once for each value.
         initial_savepoint_path: a savepoint that the job's first generation starts from; a later one does if this and ``restartNonce`` are
