@@ -63,7 +63,16 @@ def driver_pod(job: DeployedJob, restart_policy: str) -> dict[str, Any]:
 
 def stop_s(job: DeployedJob) -> int:
     """Time that a driver gets to stop, in seconds."""
-    return BOUNDED_STOP_S if job.trigger_s is None else STOP_S + math.ceil(2 * job.trigger_s)
+    return stop_within_s(job.trigger_s)
+
+
+def stop_within_s(trigger_s: float | None) -> int:
+    """Time that a driver gets to stop, wherever it runs, in seconds.
+
+    Args:
+        trigger_s: see `DeployedJob`.
+    """
+    return BOUNDED_STOP_S if trigger_s is None else STOP_S + math.ceil(2 * trigger_s)
 
 
 def resources(pod: PlannedPod) -> dict[str, dict[str, str]]:

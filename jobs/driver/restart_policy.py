@@ -93,12 +93,13 @@ def unrecorded_end(run: DriverRun, pod_uid: str | None) -> Failure:
 
     Args:
         run: that has not ended.
-        pod_uid: of the driver that starts now.
+        pod_uid: of the driver that starts now; see `DriverRun`.
     """
     if run.pod_uid is not None and run.pod_uid == pod_uid:
         return Failure(code="", what="killed before it could record why, for example by the kernel for its memory", answer="limited")
-    # Outside of a pod somebody has started it again, and knows why it ended.
-    what = "its process ended before it could record why" if run.pod_uid is None else "its pod has gone, with its node or by eviction"
+    # Without either, somebody has started it again, and knows why it ended.
+    gone = "its pod has gone, with its node or by eviction, or its supervisor"
+    what = "its process ended before it could record why" if run.pod_uid is None else gone
     return Failure(code="", what=what, answer="always")
 
 

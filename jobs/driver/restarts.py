@@ -1,7 +1,7 @@
 """The runs of a job's drivers, for the driver that runs now: whether it may start, and how it ended.
 
-Kubernetes starts a container again after 10 s, 20 s and so on up to 5 minutes, without a limit. The limit is held here: a job whose
-failures come again ends at its start, before Spark and its executors.
+Kubernetes starts a container again after 10 s, 20 s and so on up to 5 minutes, without a limit, and so does ``penstock run`` with a
+process. The limit is held here: a job whose failures come again ends at its start, before Spark and its executors.
 """
 
 from __future__ import annotations
@@ -126,5 +126,5 @@ def _stopped(last: DriverRun, why: str) -> JobStopped:
         path="the job",
         given=f"stopped since {last.ended:%Y-%m-%d %H:%M:%S} UTC by {failure.code or 'an end without an error'}{at}: {failure.what}",
         need=f"a job that has changed: {why}",
-        fix="correct it and deploy; to try again as it is: penstock resume",
+        fix="correct it and deploy; to try again as it is: penstock resume, or penstock run --resume outside of Kubernetes",
     )

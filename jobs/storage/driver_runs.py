@@ -47,7 +47,7 @@ class DriverRun(_Record):
     Args:
         token: its fencing token, which no other run has.
         driver: the pod or the process, for people.
-        pod_uid: uid of its pod; None outside of Kubernetes.
+        pod_uid: uid of its pod, or of the supervisor that has started it on a machine; None if nothing starts it again by itself.
         fingerprint: what it runs.
         started: by the driver's clock.
         ended: likewise; None while it runs, and of one that could not say so.

@@ -23,7 +23,7 @@ class LeaseHolder(BaseModel):
         pid_namespace: in which `pid` counts.
         boot_id: of the running kernel; differs between machines and between their starts.
         pod: name of its pod; None outside of Kubernetes.
-        pod_uid: uid of its pod, which no other pod ever has.
+        pod_uid: uid of its pod, which no other pod ever has; of a driver outside of Kubernetes, that of its supervisor, if it has one.
         namespace: its pod's, with a checksum of the cluster's CA: the names of its pods are unique at any time.
     """
 
@@ -66,7 +66,7 @@ class LeaseHolder(BaseModel):
         """
         if self.boot_id and (self.boot_id, self.pid_namespace) == (here.boot_id, here.pid_namespace):
             return not self._runs()
-        # Another container of the same pod: Kubernetes starts it after the previous one has ended.
+        # Another container of the same pod: Kubernetes starts it after the previous one has ended, and so does a supervisor.
         return self.pod_uid is not None and self.pod_uid == here.pod_uid
 
     def removed_for(self, here: LeaseHolder) -> bool:

@@ -23,6 +23,8 @@ from penstock.sizing.errors import PenstockError, Place, raise_all
 
 # A stopping driver has a micro-batch to finish.
 DRIVER_GRACE_S = 60
+# An empty line, which no event is.
+_END = b"\n"
 
 
 class LocalDriver:
@@ -46,6 +48,7 @@ class LocalDriver:
         grace_s: float = DRIVER_GRACE_S,
     ) -> None:
         self.log = log
+        self._listening = threading.Thread(target=self._listen, daemon=True)
         self._queue: queue.Queue[dict[str, Any]] = queue.Queue()
         self._pipe = folder / "events"
         file = folder / "runtime.json"
@@ -58,9 +61,13 @@ class LocalDriver:
     def __enter__(self) -> Self:
         os.mkfifo(self._pipe)
         # Opened for reading and writing, the pipe neither waits for the driver nor closes with it.
-        self._events = os.fdopen(os.open(self._pipe, os.O_RDWR), "r", encoding="utf-8")
-        threading.Thread(target=self._listen, daemon=True).start()
-        self._supervised.start()
+        self._events = os.open(self._pipe, os.O_RDWR)
+        self._listening.start()
+        try:
+            self._supervised.start()
+        except BaseException:
+            self.stop()
+            raise
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
@@ -97,12 +104,21 @@ class LocalDriver:
             os.killpg(self.pid, signal.SIGKILL)
 
     def stop(self) -> None:
-        """Lets the driver finish its micro-batch and ends it; idempotent."""
+        """Lets the driver finish its micro-batch and ends it, with its process group; all of its events have been read then. Idempotent."""
         self._supervised.stop()
+        if self._listening.is_alive():
+            # The first ends a line that may have no end.
+            os.write(self._events, _END * 2)
+            self._listening.join()
 
     def _listen(self) -> None:
-        for line in self._events:
-            self._queue.put(json.loads(line))
+        with os.fdopen(self._events, "rb") as events:
+            for line in events:
+                if line == _END:
+                    return
+                # A line that the driver was killed in is no JSON.
+                with contextlib.suppress(json.JSONDecodeError):
+                    self._queue.put(json.loads(line))
 
 
 def reported_error(reported: Mapping[str, Any]) -> PenstockError:

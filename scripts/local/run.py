@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import traceback
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
@@ -11,7 +10,6 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from penstock.infra.app_packages import jars_conf
 from penstock.jobs.configuration.plan_hash import plan_hash
 from penstock.jobs.configuration.progress_timeout import progress_timeout_s
 from penstock.jobs.configuration.runtime import RuntimeConfiguration
@@ -19,10 +17,9 @@ from penstock.jobs.driver.root_cause import OwnCode, of_exception
 from penstock.jobs.local.recording import Expectation, Record, Recorded
 from penstock.jobs.spec import FromSocket
 from penstock.jobs.watermark import END_MS
-from penstock.scripts import layout
 from penstock.scripts.errors import ExpectationFailed, InputFailed, RunTooLong, SparkClusterDied, SparkClusterNotReady
+from penstock.scripts.local import driver_conf, kafka_topics, recorded_run
 from penstock.scripts.local import files as local_files
-from penstock.scripts.local import kafka_topics, recorded_run
 from penstock.scripts.local.driver import DRIVER_GRACE_S, LocalDriver
 from penstock.scripts.local.environment import LocalEnvironment
 from penstock.scripts.local.job import Job
@@ -315,21 +312,11 @@ class LocalRun:
         scratch = self.folder.resolve() / "scratch"
         scratch.mkdir(exist_ok=True)
         return {
-            "spark.driver.extraClassPath": os.pathsep.join(str(jar) for jar in layout.spark_jars()),
-            "spark.driver.host": "127.0.0.1",
-            "spark.driver.bindAddress": "127.0.0.1",
-            "spark.ui.port": "0",
-            "spark.local.dir": str(scratch),
-            "spark.sql.warehouse.dir": str(scratch / "warehouse"),
-            "spark.hadoop.fs.s3a.endpoint": self.local.aws.endpoint,
-            "spark.hadoop.fs.s3a.endpoint.region": self.local.environment.spec.region,
-            "spark.hadoop.fs.s3a.path.style.access": "true",
-            "spark.hadoop.fs.s3a.connection.ssl.enabled": "false",
+            **driver_conf.of_machine(scratch, self.job.packages.jars),
+            **driver_conf.of_s3(self.local.environment.spec.region, self.local.aws.endpoint),
             "spark.driver.extraJavaOptions": f'{fast_start()} "-Djava.io.tmpdir={scratch}"',
-            "spark.hadoop.hadoop.tmp.dir": str(scratch),
             # Idleness is reported at once, because it marks the end of a run.
             "spark.sql.streaming.noDataProgressEventInterval": "0",
-            **jars_conf(str(jar) for jar in self.job.packages.jars),
         }
 
     def _next(self, driver: LocalDriver) -> dict[str, Any]:

@@ -20,6 +20,7 @@ from penstock.scripts.cli import (
     report,
     resume,
     rewind,
+    run,
     savepoint,
     scan,
     size,
@@ -45,6 +46,7 @@ WORDS = {
     topics: ["plan"],
     stop: JOB,
     resume: JOB,
+    run: JOB,
     rewind: [*JOB, "--by", "1h"],
     savepoint: ["list", *JOB],
     upgrade: ["check"],
@@ -54,7 +56,7 @@ WORDS = {
     redeploy: JOB,
 }
 ON_AWS = (
-    *(bootstrap, deploy, destroy, doctor, inspect, logs, move, redeploy, resume, rewind, savepoint, scan, status, stop, synth, topics),
+    *(bootstrap, deploy, destroy, doctor, inspect, logs, move, redeploy, resume, rewind, run, savepoint, scan, status, stop, synth, topics),
     upgrade,
 )
 

@@ -1,0 +1,188 @@
+"""``penstock run``: a job of an environment on this machine, with its real driver, brokers and an emulated S3."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+import uuid
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from penstock.infra.environment import Environment
+from penstock.jobs.local.recording import Record
+from penstock.jobs.spec import load
+from penstock.jobs.storage.driver_runs import DriverRunsFile
+from penstock.scripts.emulation.emulated_aws import EmulatedAws
+from penstock.scripts.layout import ROOT
+from penstock.scripts.local import kafka_topics, recorded_run
+from penstock.scripts.local.kafka_broker import KafkaBroker
+from penstock.scripts.operations.job_status import JobStatus, status_of
+from penstock.scripts.provisioning.aws_access import AwsAccess
+from tests.emulated.clicks import APP, LIMIT_S, SPEC, wait_until_gone
+from tests.emulated.small_stacks import environment
+
+if TYPE_CHECKING:
+    from mypy_boto3_s3 import S3Client
+
+pytestmark = [pytest.mark.emulated, pytest.mark.timeout(LIMIT_S)]
+
+# A micro-batch has a few records, so that the driver is killed between its first and its last one.
+SLOW = (
+    SPEC.partition("  local:")[0]
+    .replace("topic: clicks, partitions: 2", "topic: NAME, partitions: 2, maxOffsetsPerTrigger: 20, startingOffsets: earliest")
+    .replace("name: clicks", "name: NAME")
+    .replace("path: clicks", "path: NAME")
+    .replace("topic: clicks-errors", "topic: NAME-errors")
+)
+OPTIONS = "{spark.driver.extraJavaOptions: -XX:TieredStopAtLevel=1}"
+
+
+def wait_for(result: Callable[[], bool]) -> None:
+    """Returns as soon as it is so. Each look at a job's folder takes some ten requests."""
+    until_s = time.monotonic() + LIMIT_S
+    while not result():
+        assert time.monotonic() < until_s, "it did not come"
+        time.sleep(0.5)
+
+
+@pytest.fixture(scope="module")
+def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaBroker]:
+    folder = tmp_path_factory.mktemp("kafka")
+    with KafkaBroker(folder=folder / "data", log=folder / "kafka.log") as running:
+        yield running
+
+
+@dataclass
+class Desk:
+    """A folder with an environment, which has one job, beside nothing of this repo.
+
+    Args:
+        folder: of both.
+        own: the environment.
+        broker: of the job.
+    """
+
+    folder: Path
+    own: Environment
+    broker: KafkaBroker
+    said: list[str] = field(default_factory=list)
+
+    @property
+    def name(self) -> str:
+        """Of the environment and of the job."""
+        return self.own.name
+
+    @cached_property
+    def s3(self) -> S3Client:
+        client: S3Client = AwsAccess(self.own).client("s3")
+        return client
+
+    def feed(self, numbers: range) -> None:
+        values = [json.dumps({"user": f"user-{number}", "at": "2025-04-05T12:00:00Z", "page": "/"}).encode() for number in numbers]
+        records = [Record(value, partition=number % 2) for number, value in zip(numbers, values, strict=True)]
+        kafka_topics.feed(self.broker.address, self.name, 2, records, lambda _: None)
+
+    def users(self) -> list[str]:
+        """Of the rows in the bucket."""
+        output = self.own.spec.buckets.output
+        return sorted(
+            row["user"] for row in recorded_run.output_rows(self.s3, output, recorded_run.output_files(self.s3, output, self.name))
+        )
+
+    def read(self) -> int:
+        """Records that committed micro-batches have read."""
+        return sum(query.total_records_in for query in self.status().queries)
+
+    def status(self) -> JobStatus:
+        return status_of(load(self.folder / "job.yaml"), self.own.spec.buckets.checkpoints, self.s3, datetime.now(UTC))
+
+    @contextmanager
+    def run(self, *options: str) -> Iterator[subprocess.Popen[str]]:
+        """The command while it runs; it does not outlive a test that fails."""
+        variables = {**os.environ, "PYTHONPATH": str(ROOT), "TMPDIR": str(self.folder / "tmp")}
+        command = [sys.executable, "-m", "penstock.scripts", "run", "environment.yaml", "--job", self.name, "--no-check", *options]
+        with subprocess.Popen(command, cwd=self.folder, env=variables, stderr=subprocess.PIPE, text=True) as running:
+            try:
+                yield running
+            finally:
+                running.kill()
+
+    def until(self, running: subprocess.Popen[str], pattern: str) -> str:
+        assert running.stderr is not None
+        for line in running.stderr:
+            self.said.append(line)
+            if re.search(pattern, line):
+                return line
+        logs = [log.read_text()[-5000:] for log in self.folder.glob(".penstock/run/*/*/driver.log")]
+        raise AssertionError("".join([*self.said, *logs]))
+
+
+@pytest.fixture
+def desk(aws: EmulatedAws, broker: KafkaBroker, tmp_path: Path) -> Desk:
+    name = f"run-{uuid.uuid4().hex[:8]}"
+    data = environment(aws, name).model_dump(by_alias=True, exclude_none=True)
+    data["spec"] |= {"jobs": [str(tmp_path / "job.yaml")], "kafka": {"kind": "external", "bootstrapServers": broker.address}}
+    desk = Desk(tmp_path, Environment.model_validate(data), broker)
+    for bucket in (desk.own.spec.buckets.checkpoints, desk.own.spec.buckets.output):
+        desk.s3.create_bucket(Bucket=bucket)
+    kafka_topics.create(broker.address, {name: 2, f"{name}-errors": 1})
+    (tmp_path / "tmp").mkdir()
+    (tmp_path / "clicks_app.py").write_text(APP)
+    (tmp_path / "job.yaml").write_text(SLOW.replace("NAME", name) + f"  sparkConf: {OPTIONS}\n")
+    (tmp_path / "environment.yaml").write_text(desk.own.text())
+    return desk
+
+
+def test_a_killed_driver_is_started_again_and_the_job_goes_on_until_it_is_stopped(desk: Desk) -> None:
+    desk.feed(range(200))
+    with desk.run() as running:
+        desk.until(running, r"^  run .* reads its sources")
+        wait_for(lambda: 0 < desk.read() < 200)
+        (killed,) = re.findall(r"process (\d+) on", str(desk.status().driver))
+        os.kill(int(killed), signal.SIGKILL)
+        assert "in 10 s, after RUN-014: driver terminated unexpectedly: code -9\n" in desk.until(running, r"^  restart ")
+        desk.feed(range(200, 240))
+        desk.until(running, r"^  run .* reads its sources")
+        wait_for(lambda: desk.read() >= 240)
+        status = desk.status()
+        assert (status.state, status.starts, status.failures) == ("running", 2, 1)
+        assert status.reasons[0].what.startswith("killed before it could record why")
+        running.send_signal(signal.SIGTERM)
+        desk.until(running, r"^  stop .* has stopped")
+        assert running.wait(LIMIT_S) == 0
+    assert desk.users() == sorted(f"user-{number}" for number in range(240))
+    assert desk.status().state == "stopped"
+    wait_until_gone(desk.folder / "tmp")
+
+
+def test_an_app_that_is_wrong_stops_the_job_with_the_reason_until_it_is_resumed(desk: Desk) -> None:
+    (desk.folder / "clicks_app.py").write_text(APP.replace('job.side_output("errors")', "pass"))
+    with desk.run() as running:
+        desk.until(running, r"^  stopped .* is not started again as it is: JOB-004.*; it fails again as long as the job does not change")
+        desk.until(running, r"^error\[JOB-004\]")
+        assert running.wait(LIMIT_S) == 5
+    assert "restart" not in "".join(desk.said)
+    with desk.run() as running:
+        desk.until(running, r"^error\[JOB-092\]")
+        assert running.wait(LIMIT_S) == 5
+    recorded = DriverRunsFile(f"s3a://{desk.own.spec.buckets.checkpoints}/{desk.name}", desk.s3)
+    assert (len(recorded.read().runs), recorded.read().resumed_after) == (1, 0)
+    with desk.run("--resume") as running:
+        desk.until(running, r"^  stop ")
+        wait_for(lambda: len(recorded.read().runs) == 2)
+        running.send_signal(signal.SIGTERM)
+        running.communicate(timeout=LIMIT_S)
+    assert recorded.read().resumed_after == 1
+    wait_until_gone(desk.folder / "tmp")
