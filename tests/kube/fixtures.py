@@ -89,15 +89,7 @@ def crds(objects: Objects) -> list[Object]:
     files = sorted(CRDS.glob("*.yaml"))
     if not files:
         pytest.skip(f"the CRDs are not in {CRDS.name}/ beside the checkout")
-    applied = [objects.apply(document) for file in files for document in yaml.safe_load_all(file.read_text("utf-8")) if document]
-    names = {one["metadata"]["name"] for one in applied}
-    objects.wait_for(applied[0], "", lambda result: names <= {one["metadata"]["name"] for one in result if _established(one)})
-    return applied
-
-
-def _established(crd: Object) -> bool:
-    conditions = crd.get("status", {}).get("conditions") or []
-    return any(condition["type"] == "Established" and condition["status"] == "True" for condition in conditions)
+    return list(objects.serve(document for file in files for document in yaml.safe_load_all(file.read_text("utf-8")) if document))
 
 
 @pytest.fixture(scope="session")

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from kubernetes.client import ApiClient
@@ -103,6 +104,34 @@ class Objects:
                 raise AssertionError(f"not within {limit_s} s; there are {sorted(result)}")
         return [result[name] for name in sorted(result)]
 
+    def serve(self, crds: Iterable[Mapping[str, Any]], limit_s: int = 120) -> Sequence[Object]:
+        """Applies CRDs and waits until the API serves their kinds. It is a while after they are established that it lists them.
+
+        Args:
+            crds: of the kinds.
+            limit_s: for how long, in seconds.
+        """
+        applied = [self.apply(crd) for crd in crds]
+        names = {crd["metadata"]["name"] for crd in applied}
+        self.wait_for(applied[0], "", lambda result: names <= {one["metadata"]["name"] for one in result if _established(one)}, limit_s)
+        until_s = time.monotonic() + limit_s
+        for crd in applied:
+            while not self._is_listed(crd["spec"]):
+                assert time.monotonic() < until_s, f"{crd['metadata']['name']} is not served within {limit_s} s"
+                time.sleep(0.05)
+        return applied
+
+    def _is_listed(self, spec: Mapping[str, Any]) -> bool:
+        """Whether each version of a CRD is among the resources of its group."""
+        try:
+            served = [version["name"] for version in spec["versions"] if version["served"]]
+            listed = [self._call("GET", f"/apis/{spec['group']}/{version}")["resources"] for version in served]
+        except Refused as error:
+            if error.status != 404:
+                raise
+            return False
+        return all(spec["names"]["plural"] in {one["name"] for one in resources} for resources in listed)
+
     def post(self, path: str, body: Mapping[str, Any]) -> Object:
         """Asks the API something that is no object, as a token or a review. Raises as `apply`."""
         return self._call("POST", path, body=body)
@@ -183,3 +212,8 @@ def _words(error: ApiException) -> str:
         return str(json.loads(error.body)["message"])
     except (TypeError, ValueError, KeyError):
         return str(error.body or error.reason)
+
+
+def _established(crd: Object) -> bool:
+    conditions = crd.get("status", {}).get("conditions") or []
+    return any(condition["type"] == "Established" and condition["status"] == "True" for condition in conditions)

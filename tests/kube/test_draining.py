@@ -150,8 +150,7 @@ def test_the_node_pools_go_and_the_last_node_is_waited_for(own_kube: ApiServer, 
     with _connected(own_kube, admin) as api:
         # Without Karpenter's kinds there are no nodes of its to drain.
         assert drain(api, _quiet()).node_pools == ()
-    made = [admin.apply(document) for document in (yaml.safe_load(node_pools.read_text("utf-8")), NODE_CLAIMS)]
-    admin.wait_for(made[0], "", lambda result: all(_established(one) for one in result), LIMIT_S)
+    admin.serve([yaml.safe_load(node_pools.read_text("utf-8")), NODE_CLAIMS], LIMIT_S)
     pool, claim = _node_pool(), _node_claim()
     admin.apply(pool)
     admin.apply(claim)
@@ -168,10 +167,6 @@ def test_the_node_pools_go_and_the_last_node_is_waited_for(own_kube: ApiServer, 
     thread.join()
     assert (drained.node_pools, drained.node_claims) == (("executors",), 1)
     assert _claims(admin) == []
-
-
-def _established(crd: Object) -> bool:
-    return any(one["type"] == "Established" and one["status"] == "True" for one in crd.get("status", {}).get("conditions") or [])
 
 
 def _node_pool() -> Object:
