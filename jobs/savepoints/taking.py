@@ -56,7 +56,7 @@ class Taken:
     until: datetime | None = None
 
 
-class _Gone(Exception):
+class Gone(Exception):
     """An object that was listed does not exist any more."""
 
 
@@ -92,7 +92,7 @@ def take(
         try:
             saved = _attempt(checkpoint, folder, f"{data}-{attempt}", of, s3, said, last=attempt == _ATTEMPTS - 1)
             break
-        except (StateIncomplete, _Gone) as error:
+        except (StateIncomplete, Gone) as error:
             why = str(error)
             said(f"taken again: {why}")
             time.sleep(pause_s)
@@ -110,7 +110,7 @@ def _attempt(
     checkpoint: Checkpoint, folder: SavepointFolder, data: str, of: Taken, s3: S3Client, said: Callable[[str], object], *, last: bool
 ) -> Savepoint:
     listed = checkpoint.listed()
-    parts = _parts(checkpoint, listed, of)
+    parts = parts_of(checkpoint, listed, of)
     pending = [f"mark that the files of sink {sink} are published" for part in parts.values() for sink in part.pending]
     if pending and not last:
         # A job that has ended there stays so: whoever starts from it publishes them.
@@ -146,7 +146,7 @@ def _compared(folder: SavepointFolder, saved: Savepoint) -> Savepoint:
     found = folder.data(saved).listed()
     for one in saved.objects:
         if one.name not in found or found[one.name].bytes != one.bytes:
-            raise _Gone(one.name)
+            raise Gone(one.name)
     return saved
 
 
@@ -157,13 +157,25 @@ def queries_of(checkpoint: Checkpoint, of: Taken) -> dict[str, SavedQuery]:
         PenstockError: DEP-031, DEP-032, DEP-034, JOB-008, JOB-009.
     """
     try:
-        return {query: part.query for query, part in _parts(checkpoint, checkpoint.listed(), of).items()}
-    except (StateIncomplete, _Gone) as error:
+        return {query: part.query for query, part in parts_of(checkpoint, checkpoint.listed(), of).items()}
+    except (StateIncomplete, Gone) as error:
         need = "what a start from its last micro-batch needs"
         raise CheckpointMoves(path=checkpoint.uri, given=f"no {error}", need=need, fix="run it again") from error
 
 
-def _parts(checkpoint: Checkpoint, listed: Mapping[str, Listed], of: Taken) -> dict[str, Needed]:
+def parts_of(checkpoint: Checkpoint, listed: Mapping[str, Listed], of: Taken) -> dict[str, Needed]:
+    """Query -> what a start needs of it. Nothing is written.
+
+    Args:
+        checkpoint: of the job.
+        listed: its objects.
+        of: whose checkpoint it is.
+
+    Raises:
+        StateIncomplete: something is missing, or expires meanwhile.
+        Gone: an object has been deleted since it was listed.
+        PenstockError: DEP-031, DEP-034, JOB-008, JOB-009.
+    """
     parts = dict(_each_part(checkpoint, listed, of))
     if not parts:
         need = "a job that has committed a micro-batch"
@@ -188,7 +200,7 @@ def _needed(checkpoint: Checkpoint, names: frozenset[str], until: datetime | Non
     def read(name: str) -> bytes:
         content = checkpoint.content(name)
         if content is None:
-            raise _Gone(name)
+            raise Gone(name)
         return content
 
     try:
@@ -205,7 +217,7 @@ def _needed(checkpoint: Checkpoint, names: frozenset[str], until: datetime | Non
 def _copied(copier: Copier, name: str) -> str:
     checksum = copier.copy(name)
     if checksum is None:
-        raise _Gone(name)
+        raise Gone(name)
     return checksum
 
 

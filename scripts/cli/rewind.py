@@ -60,7 +60,7 @@ def add_shared_arguments(parser: argparse.ArgumentParser) -> None:
 
 def add_by_argument(where: argparse._MutuallyExclusiveGroup) -> None:
     """``--by DURATION``."""
-    where.add_argument("--by", type=_duration_ms, metavar="DURATION", help="read the records of this long again, such as 1h")
+    where.add_argument("--by", type=duration_argument, metavar="DURATION", help="read the records of this long again, such as 1h")
 
 
 def start_point(text: str) -> StartPoint:
@@ -77,6 +77,31 @@ def start_point(text: str) -> StartPoint:
         return TypeAdapter(TimeMs).validate_python(text)
     except ValidationError:
         raise argparse.ArgumentTypeError(f"{_NEEDED}, not {text}") from None
+
+
+def duration_argument(text: str) -> int:
+    """Milliseconds of a duration given on the command line.
+
+    Raises:
+        ArgumentTypeError: it is none.
+    """
+    try:
+        return duration_ms(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
+
+
+def time_argument(text: str) -> int:
+    """Epoch milliseconds of a time given on the command line.
+
+    Raises:
+        ArgumentTypeError: it is none.
+    """
+    try:
+        return TypeAdapter(TimeMs).validate_python(text)
+    except ValidationError:
+        need = "a time with its offset from UTC as 2026-11-21T12:00:00+05:30, or epoch milliseconds"
+        raise argparse.ArgumentTypeError(f"{need}, not {text}") from None
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -256,10 +281,3 @@ def _capacity(job: DeployedJob) -> float | None:
 def _print(lines: Iterator[str]) -> None:
     sys.stdout.write("\n".join(lines) + "\n")
     sys.stdout.flush()
-
-
-def _duration_ms(text: str) -> int:
-    try:
-        return duration_ms(text)
-    except ValueError as error:
-        raise argparse.ArgumentTypeError(str(error)) from None

@@ -1,5 +1,5 @@
-"""``penstock upgrade``: whether changed jobs can go on with the state that they have, and what their changes mean. Nothing is written, and
-nothing runs.
+"""``penstock upgrade``: whether changed jobs can go on with the state that they have, what their changes mean, and which rows differ then.
+Nothing outside is written.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from penstock.jobs.spec.stage_settings import SHUFFLE_PARTITIONS
 from penstock.jobs.storage.query_record import QueryRecord
 from penstock.scripts.cli.environment_argument import add_environment_argument, chosen
 from penstock.scripts.cli.output import add_output_argument, as_text
+from penstock.scripts.cli.upgrade_preview import add_preview_arguments, preview
 from penstock.scripts.installation import app_packages
 from penstock.scripts.operations.changes_of_jobs import rendered
 from penstock.scripts.operations.deployed_job import jobs_of
@@ -45,18 +46,23 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     for name, help_ in (
         ("check", "check whether jobs can go on with their state"),
         ("plan", "show what changes jobs, and what each change means"),
+        ("preview", "run a job as it runs and as it is here over the same records, and show which rows differ"),
     ):
         action = actions.add_parser(name, help=help_, allow_abbrev=False)
         add_environment_argument(action)
         add_app_path_argument(action)
-        action.add_argument(
-            "--job", action="append", default=[], metavar="NAME", help="a job of the environment (default: all); repeatable"
-        )
+        if name == "preview":
+            add_preview_arguments(action)
+        else:
+            action.add_argument(
+                "--job", action="append", default=[], metavar="NAME", help="a job of the environment (default: all); repeatable"
+            )
         add_output_argument(action)
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Checks jobs as they are in the environment's files against the generations that are deployed, or shows how they differ.
+    """Checks jobs as they are in the environment's files against the generations that are deployed, or shows how they differ
+    and what they would write.
 
     Returns:
         0, or 1 if a job can't go on with its state.
@@ -65,6 +71,8 @@ def run(arguments: argparse.Namespace) -> int:
         PenstockError: TOOL-016, TOOL-020, Spark's jars are missing; TOOL-050; what is wrong with a spec or an app; JOB-008, JOB-009.
     """
     environment = chosen(arguments)
+    if arguments.action == "preview":
+        return preview(arguments, environment)
     specs = jobs_of(environment, arguments.job)
     aws = AwsAccess(environment)
     if arguments.action == "plan":

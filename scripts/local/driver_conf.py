@@ -8,6 +8,7 @@ from pathlib import Path
 
 from penstock.infra.app_packages import jars_conf
 from penstock.scripts import layout
+from penstock.scripts.local.spark_cluster import fast_start
 
 
 def of_machine(scratch: Path, jars: Sequence[Path]) -> dict[str, str]:
@@ -48,4 +49,27 @@ def of_s3(region: str, endpoint: str | None) -> dict[str, str]:
         "spark.hadoop.fs.s3a.endpoint": endpoint,
         "spark.hadoop.fs.s3a.path.style.access": "true",
         "spark.hadoop.fs.s3a.connection.ssl.enabled": str(endpoint.startswith("https:")).lower(),
+    }
+
+
+def of_run(folder: Path, endpoint: str, region: str, jars: Sequence[Path]) -> dict[str, str]:
+    """All of them for a run of minutes on an emulated S3.
+
+    Args:
+        folder: of the run; exists.
+        endpoint: URL of S3.
+        region: of the buckets.
+        jars: of the app's own packages.
+
+    Raises:
+        PenstockError: as `of_machine`.
+    """
+    scratch = folder.resolve() / "scratch"
+    scratch.mkdir(exist_ok=True)
+    return {
+        **of_machine(scratch, jars),
+        **of_s3(region, endpoint),
+        "spark.driver.extraJavaOptions": f'{fast_start()} "-Djava.io.tmpdir={scratch}"',
+        # Idleness is reported at once, because it marks the end of a run.
+        "spark.sql.streaming.noDataProgressEventInterval": "0",
     }

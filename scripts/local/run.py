@@ -27,7 +27,7 @@ from penstock.scripts.local.job_progress import JobProgress
 from penstock.scripts.local.kafka_topics import Fed
 from penstock.scripts.local.machine import LocalMachine
 from penstock.scripts.local.run_results import RunResults
-from penstock.scripts.local.spark_cluster import SparkCluster, fast_start
+from penstock.scripts.local.spark_cluster import SparkCluster
 from penstock.scripts.local.verdict import Outcome
 from penstock.scripts.progress import Steps
 from penstock.scripts.render.node_shares import counted
@@ -308,16 +308,8 @@ class LocalRun:
         )
 
     def _local_conf(self) -> dict[str, str]:
-        """Settings that the local environment adds to the plan's: the S3 endpoint, the jars, loopback, and one scratch folder."""
-        scratch = self.folder.resolve() / "scratch"
-        scratch.mkdir(exist_ok=True)
-        return {
-            **driver_conf.of_machine(scratch, self.job.packages.jars),
-            **driver_conf.of_s3(self.local.environment.spec.region, self.local.aws.endpoint),
-            "spark.driver.extraJavaOptions": f'{fast_start()} "-Djava.io.tmpdir={scratch}"',
-            # Idleness is reported at once, because it marks the end of a run.
-            "spark.sql.streaming.noDataProgressEventInterval": "0",
-        }
+        region, jars = self.local.environment.spec.region, self.job.packages.jars
+        return driver_conf.of_run(self.folder, self.local.aws.endpoint, region, jars)
 
     def _next(self, driver: LocalDriver) -> dict[str, Any]:
         """The driver's next event, while everything around it runs."""

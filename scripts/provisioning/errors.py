@@ -199,3 +199,17 @@ class JobHasNotRun(DocumentError):
 
     code = "DEP-053"
     title = "the job has not run yet"
+
+
+class NotPreviewed(DocumentError):
+    """An upgrade of the job cannot be previewed: it reads something that has no offsets, ends by itself, or its old spec is not known."""
+
+    code = "DEP-046"
+    title = "upgrade cannot be previewed"
+
+
+class NoStub(DocumentError):
+    """The job calls something outside, which a preview does not, and the spec has no local server that could answer instead."""
+
+    code = "DEP-047"
+    title = "outside call without a stub"
