@@ -14,6 +14,8 @@ from penstock.infra.environment import Environment
 from penstock.infra.environment_file import load
 from penstock.scripts.emulation.emulated_aws import EmulatedAws
 from penstock.scripts.errors import ProviderNotFound
+from penstock.scripts.local.environment import LocalEnvironment
+from penstock.scripts.local.kafka_broker import KafkaBroker
 from penstock.scripts.provisioning import stacks
 from penstock.scripts.provisioning.terraform import Applied, Terraform
 from tests.emulated import clicks
@@ -51,6 +53,23 @@ class AppliedStack:
 def aws(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmulatedAws]:
     with EmulatedAws(log=tmp_path_factory.mktemp("aws") / "aws.log") as running:
         yield running
+
+
+@pytest.fixture(scope="module")
+def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaBroker]:
+    """A broker for the tests of a file."""
+    folder = tmp_path_factory.mktemp("kafka")
+    with KafkaBroker(folder=folder / "data", log=folder / "kafka.log") as running:
+        yield running
+
+
+@pytest.fixture
+def local(tmp_path: Path) -> Iterator[LocalEnvironment]:
+    """What a local run needs, with a broker and an emulator that a test may kill."""
+    folder = tmp_path / "local"
+    folder.mkdir()
+    with LocalEnvironment(load("local"), folder=folder, aws_port=0, kafka_port=0) as environment:
+        yield environment
 
 
 def terraform(aws: EmulatedAws, environment: Environment, folder: Path) -> Terraform:

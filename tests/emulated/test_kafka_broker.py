@@ -7,7 +7,6 @@ import signal
 import socket
 import time
 import uuid
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -21,13 +20,6 @@ from penstock.sizing.errors import PenstockError
 
 # For what has no event to wait for; nothing here takes this long.
 WITHIN_S = 60
-
-
-@pytest.fixture(scope="module")
-def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaBroker]:
-    folder = tmp_path_factory.mktemp("kafka")
-    with KafkaBroker(folder=folder / "data", log=folder / "kafka.log") as running:
-        yield running
 
 
 def _there(pid: int) -> bool:

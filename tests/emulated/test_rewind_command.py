@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 import uuid
-from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -44,13 +43,6 @@ spec:
     out: {files: {path: clicks}}
     ledger: {postgres: {connection: db, table: t, key: [id], version: at}}
 """
-
-
-@pytest.fixture(scope="module")
-def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaBroker]:
-    folder = tmp_path_factory.mktemp("kafka")
-    with KafkaBroker(folder=folder / "data", log=folder / "kafka.log") as running:
-        yield running
 
 
 @dataclass

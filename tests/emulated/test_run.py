@@ -59,13 +59,6 @@ def wait_for(result: Callable[[], bool]) -> None:
         time.sleep(1)
 
 
-@pytest.fixture(scope="module")
-def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaBroker]:
-    folder = tmp_path_factory.mktemp("kafka")
-    with KafkaBroker(folder=folder / "data", log=folder / "kafka.log") as running:
-        yield running
-
-
 @dataclass
 class Desk:
     """A folder with an environment, which has one job, beside nothing of this repo.

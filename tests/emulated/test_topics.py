@@ -12,7 +12,6 @@ import subprocess
 import sys
 import time
 import uuid
-from collections.abc import Iterator
 from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import dataclass
 from pathlib import Path
@@ -39,13 +38,6 @@ from penstock.scripts.topics.errors import BrokersNotReached, KafkaClusterNotFou
 from tests.infra.environments import written
 
 LIMIT_S = 120
-
-
-@pytest.fixture(scope="module")
-def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaBroker]:
-    folder = tmp_path_factory.mktemp("kafka")
-    with KafkaBroker(folder=folder / "data", log=folder / "kafka.log") as running:
-        yield running
 
 
 class Done(NamedTuple):

@@ -46,14 +46,6 @@ def lasting(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalEnvironme
         yield environment
 
 
-@pytest.fixture
-def local(tmp_path: Path) -> Iterator[LocalEnvironment]:
-    folder = tmp_path / "local"
-    folder.mkdir()
-    with LocalEnvironment(load("local"), folder=folder, aws_port=0, kafka_port=0) as environment:
-        yield environment
-
-
 def test_an_emulator_that_dies_midway_ends_the_wait_with_its_own_error(local: LocalEnvironment) -> None:
     os.kill(local.aws.pid, signal.SIGKILL)
     with pytest.raises(EmulatorDied, match="RUN-003"):

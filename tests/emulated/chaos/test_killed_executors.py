@@ -5,12 +5,10 @@ from __future__ import annotations
 import os
 import signal
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from penstock.infra.environment_file import load
 from penstock.scripts.cli.up import _job
 from penstock.scripts.errors import SparkClusterDied
 from penstock.scripts.local import kafka_topics
@@ -31,29 +29,18 @@ def test_killed_hard_it_leaves_no_process_of_its_executors(spec: Path, temporary
     wait_until_gone(temporary)
 
 
-@pytest.fixture
-def lasting(tmp_path: Path) -> Iterator[LocalEnvironment]:
-    """An environment whose broker and emulator nobody kills."""
-    folder = tmp_path / "lasting"
-    folder.mkdir()
-    with LocalEnvironment(load("local"), folder=folder, aws_port=0, kafka_port=0) as environment:
-        yield environment
-
-
 # Three drivers, one after another.
 @pytest.mark.timeout(1200)
-def test_a_master_or_a_worker_that_dies_midway_ends_the_run_and_loses_nothing(
-    lasting: LocalEnvironment, spec: Path, tmp_path: Path
-) -> None:
+def test_a_master_or_a_worker_that_dies_midway_ends_the_run_and_loses_nothing(local: LocalEnvironment, spec: Path, tmp_path: Path) -> None:
     # Without a micro-batch in the checkpoint, the default would start the next driver at the topic's end.
     spec.write_text(SPEC.replace("partitions: 2}", "partitions: 2, startingOffsets: earliest}"), encoding="utf-8")
     job = _job(spec, [], Steps())
     machine = cut_to_executors(job.plan, 1)
-    kafka_topics.create(lasting.kafka.address, job.plan.kafka.topics)
-    lasting.wait_for_buckets()
+    kafka_topics.create(local.kafka.address, job.plan.kafka.topics)
+    local.wait_for_buckets()
     fed: dict[str, kafka_topics.Fed] = {}
     for number, name in enumerate(("master", "worker-1", "")):
-        run = LocalRun(job, lasting, machine, tmp_path / f"driver-{number}", Steps(), fed=fed)
+        run = LocalRun(job, local, machine, tmp_path / f"driver-{number}", Steps(), fed=fed)
         with run.driver() as driver:
             # Each of them has something to read, however far the ones before it came.
             run.feed(run.records())
