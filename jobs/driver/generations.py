@@ -179,14 +179,12 @@ class Generations:
             plans: of the queries of the generation, which has begun.
 
         Raises:
-            PenstockError: JOB-008, JOB-009.
+            BucketUnreachable: JOB-009.
         """
         current = self._decided.before if self._decided is not None else None
-        if current is None or current.parent is None:
-            return False
-        before = self._folder.generation(current.parent.generation)
-        if before.fingerprint == current.fingerprint:
-            # Somebody has asked for a rewind, and waits for it.
+        before = self._folder.before(current) if current is not None else None
+        if current is None or current.parent is None or before is None or before.fingerprint == current.fingerprint:
+            # With the same fingerprint somebody has asked for a rewind, and waits for it.
             return False
         known = current.parent.batches if before.checkpoint == current.checkpoint else {}
         return all(plan.batches.last.batch <= known.get(plan.share.query, -1) for plan in plans)

@@ -6,6 +6,7 @@ A driver without a new generation finds out here which checkpoint it continues, 
 from __future__ import annotations
 
 import re
+from contextlib import suppress
 from itertools import count
 
 from pydantic import ValidationError
@@ -80,6 +81,16 @@ class JobFolder(Objects):
         """
         numbers = self.generations()
         return self.generation(numbers[-1]) if numbers else None
+
+    def before(self, generation: Generation) -> Generation | None:
+        """The generation before one; None if it is the first, or if the record of that one can't be read.
+
+        Raises:
+            BucketUnreachable: JOB-009.
+        """
+        with suppress(CheckpointDamaged):
+            return None if generation.parent is None else self.generation(generation.parent.generation)
+        return None
 
     def last_of(self, checkpoint: int) -> Generation | None:
         """The newest generation that has gone on with a checkpoint, by its number; None if none has.
@@ -159,11 +170,11 @@ class JobFolder(Objects):
 
     def _rolled_back_to(self, current: Generation, fingerprint: Fingerprint) -> Generation | None:
         """The generation before, if a driver is that again, and its checkpoint was left for an empty one that has no micro-batch yet."""
+        before = self.before(current)
+        if before is None or before.fingerprint != fingerprint or before.checkpoint == current.checkpoint:
+            return None
+        left_for = self.checkpoint(current.checkpoint)
         try:
-            before = None if current.parent is None else self.generation(current.parent.generation)
-            if before is None or before.fingerprint != fingerprint or before.checkpoint == current.checkpoint:
-                return None
-            left_for = self.checkpoint(current.checkpoint)
             committed = any(left_for.of_query(name).last_record().batch >= 0 for name in current.queries or [""])
         except CheckpointDamaged:
             # Whatever the job goes on with, this is no way to it.

@@ -133,10 +133,15 @@ def test_a_change_that_has_begun_without_the_state_and_done_nothing_is_rolled_ba
     back = _begin(folder, ONE, mode)
     assert (_numbers(back), back.starts, back.anew) == ((3, 1, True), {"a": {"events": {0: 5}}}, True)
     assert _numbers(_begin(folder, ONE, mode)) == (3, 1, False)
+    assert folder.before(folder.generation(3)) == folder.generation(2) and folder.before(folder.generation(1)) is None
     # Once it has committed a micro-batch, its rows are there, and the checkpoint goes on.
     _begin(folder, OTHER, "stateless")
     _commit(folder, s3, 4)
     assert _numbers(folder.continuation(ONE, "last-state")) == (5, 4, True)
+    # A record of before that can't be read stops no driver that does not need it.
+    s3.put_object(Bucket=BUCKET, Key=f"{folder.uri.removeprefix(f's3a://{BUCKET}/')}/penstock/generations/3.json", Body=b"{")
+    assert folder.before(folder.generation(4)) is None
+    assert _numbers(folder.continuation(OTHER, "last-state")) == (4, 4, False)
 
 
 @pytest.mark.parametrize("mode", ["last-state", "savepoint", "stateless"])
