@@ -80,6 +80,8 @@ SPARK = {
     "another slide": "wrong rows",
     "functions in Python swapped": "wrong rows",
     "keys swapped": "wrong rows",
+    "the first of two aggregations": "wrong rows",
+    "the key of a function of groups": "wrong rows",
 }
 
 
