@@ -12,7 +12,7 @@ from penstock.jobs.configuration.kafka_access import KafkaAccess, Security
 from penstock.sizing.load.progress_timeout import DEFAULT_S
 
 # What a pod passes to its driver beside the file, because it is unknown before there is a pod: its own name and uid, the file that the
-# driver keeps while its query reads, and the one in which kubelet finds why its container has ended. What restarts a driver outside of
+# driver keeps while its pod is ready, and the one in which kubelet finds why its container has ended. What restarts a driver outside of
 # Kubernetes passes a uid of its own, and no name.
 POD_NAME_VARIABLE = "PENSTOCK_POD_NAME"
 POD_UID_VARIABLE = "PENSTOCK_POD_UID"

@@ -72,7 +72,7 @@ class LeaseRecord(BaseModel):
         duration_s: seconds that the lease lasts without a renewal.
         renewal: number of renewals; makes every content, and so every ETag, another.
         state: what the holder does.
-        idle: whether its queries have read everything that there is.
+        idle: whether all of its queries had read everything after their last micro-batches; one that has begun since is not known of.
     """
 
     model_config = ConfigDict(frozen=True, alias_generator=to_camel, validate_by_name=True)
@@ -277,7 +277,7 @@ class Lease:
         self.token = record.token
         # Set when the lease is known to be another driver's, or has been released.
         self.over = threading.Event()
-        # Whether the queries have read everything; others learn of it with the next renewal.
+        # Whether the queries have read everything, see `LeaseRecord`; others learn of it with the next renewal.
         self.idle = False
         self._file, self._record, self._etag = file, record, etag
         self._renewed = time.monotonic()

@@ -1,6 +1,7 @@
 """Whether a changed job does its work: a micro-batch that its new generation has committed, or no records to read.
 
-Helm waits until a driver's query reads, which it does before its first micro-batch. What only the rows show comes after that.
+Helm waits for the same, but no longer than `penstock.jobs.driver.readiness` does: a first micro-batch of hours, and what fails after it, is
+seen here alone.
 """
 
 from __future__ import annotations

@@ -86,7 +86,7 @@ class JobStatus(_Said):
             it is gone, or cut off from S3, and has not said how.
         cause: of a state that is not as it should be.
         since: when the state began.
-        idle: whether a driver that runs has read everything that there is, and waits for more.
+        idle: whether all queries of a driver that runs had read everything after their last micro-batches, as the lease says.
         driver: the pod or process that runs, or ran last.
         generation: number of the newest one that has begun.
         checkpoint: where it has its checkpoint.
