@@ -476,6 +476,13 @@ class SavepointNotTaken(RunFailed):
     title = "no savepoint before the upgrade"
 
 
+class StateNotRepartitioned(RunFailed):
+    """The state of a savepoint can't be repartitioned to the parallelism of the spec. Nothing of the job is touched."""
+
+    code = "JOB-109"
+    title = "state can't be repartitioned"
+
+
 class StateNotRestored(RunFailed):
     """A savepoint has the state of a query that the app does not have. Starting without it loses that state."""
 

@@ -30,8 +30,8 @@ class FixedParallelism(NamedTuple):
         """What it means, and what can be done."""
         return (
             f"its state stays in {self.checkpoint} shuffle partitions, those of its checkpoint, instead of the {self.asked} of the spec; "
-            f"set stages.stateful: {self.checkpoint} to keep them, or upgradeMode: stateless and another restartNonce to start with "
-            "an empty checkpoint"
+            f"set stages.stateful: {self.checkpoint} to keep them; or, with another restartNonce, upgradeMode: savepoint to have the "
+            "state repartitioned, or stateless to start with an empty checkpoint"
         )
 
 

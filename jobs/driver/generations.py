@@ -9,19 +9,22 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from functools import cached_property
 from importlib.metadata import PackageNotFoundError, version
+from typing import TYPE_CHECKING
 
 from penstock.jobs.configuration.runtime import RuntimeConfiguration
 from penstock.jobs.driver import rewind
 from penstock.jobs.driver.checkpoint_changes import checkpoint_changes
 from penstock.jobs.driver.fingerprint import fingerprint
+from penstock.jobs.driver.fixed_parallelism import fixed_parallelism
 from penstock.jobs.driver.left_files import left_files
 from penstock.jobs.driver.micro_batch import Emit
 from penstock.jobs.driver.planning import QueryPlan
+from penstock.jobs.driver.repartitioning import refuse_unsupported, repartition
 from penstock.jobs.errors import BucketUnreachable, CheckpointDamaged, ConditionalWriteFailed
 from penstock.jobs.savepoints.before_upgrade import UpgradeSavepoint, is_due
 from penstock.jobs.savepoints.folder import SavepointFolder, Savepoints
 from penstock.jobs.savepoints.manifest import Savepoint
-from penstock.jobs.savepoints.starting import Filling, refuse_another_job, refuse_lost_queries
+from penstock.jobs.savepoints.starting import Filling, mark_repartitioning, refuse_another_job, refuse_lost_queries
 from penstock.jobs.savepoints.taking import Taken
 from penstock.jobs.spec import SpecFile
 from penstock.jobs.spec.checkpoint_settings import retained_batches, retention_conf
@@ -34,6 +37,9 @@ from penstock.jobs.storage.lease_holder import LeaseHolder
 from penstock.jobs.storage.query_record import QueryRecord
 from penstock.jobs.storage.rewind_request import RewindRequestFile, StartPoint
 from penstock.sizing.errors import raise_all
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 _DISTRIBUTION = "penstock-kit"
 
@@ -146,10 +152,7 @@ class Generations:
             # A driver that crashed in between has left the record without it, as an earlier release has.
             self._record_spec(decided.number)
             return
-        if decided.start is not None and self._savepoint is not None:
-            refuse_lost_queries(self._savepoint, decided.start, [plan.share.query for plan in plans])
-        if self._spec.job.spec.checkpoint.state_schema == "same":
-            self._refuse_another(decided, {plan.share.query: plan.record for plan in plans if plan.batches.last.batch >= 0})
+        self._refuse(decided, plans)
         if is_due(self._spec.job.spec.upgrade_mode, decided) and any(plan.batches.last.batch >= 0 for plan in plans):
             self._saved(decided)
         generation = Generation(
@@ -171,6 +174,79 @@ class Generations:
         self._folder.begin(generation)
         self._record_spec(generation.number)
         self._decided = Continuation(decided.number, decided.checkpoint, generation, begins=False, starts=generation.starts)
+
+    def repartitioned(self, plans: Sequence[QueryPlan], session: SparkSession, token: int) -> Checkpoint | None:
+        """Repartitions the state, if the generation begins with a savepoint and the spec has another parallelism than that. With
+        ``upgradeMode: savepoint`` it begins with the savepoint before the upgrade then, instead of the checkpoint.
+
+        Args:
+            plans: of its queries.
+            session: with the settings of the job.
+            token: of the lease that this driver holds.
+
+        Returns:
+            The checkpoint that it goes on with, for which the queries are to be planned anew; None if nothing is repartitioned.
+
+        Raises:
+            PenstockError: JOB-008, JOB-009, JOB-081, JOB-082, JOB-094, JOB-096, JOB-099, JOB-105, JOB-108, JOB-109.
+        """
+        decided, due = self._decided, [(plan, plan.fixed) for plan in plans if plan.fixed is not None]
+        assert decided is not None, "decide() comes first"
+        if not due or (decided.start is None and not self._is_between_batches(decided)):
+            return None
+        self._refuse(decided, plans)
+        before = self._folder.checkpoint(decided.checkpoint)
+        for plan, fixed in due:
+            query = before.of_query(plan.share.query)
+            refuse_unsupported(query.uri, query.fixed_settings(), fixed.asked)
+        if decided.start is None:
+            decided = self._begun_with_a_savepoint(decided, token)
+        checkpoint = self._folder.checkpoint(decided.checkpoint, token, self._retained)
+        mark_repartitioning(checkpoint)
+        for plan, fixed in due:
+            plan.emit("repartitioning", {"checkpoint": checkpoint.uri, "shufflePartitions": {"from": fixed.checkpoint, "to": fixed.asked}})
+            repartition(session, checkpoint.of_query(plan.share.query), fixed)
+        return checkpoint
+
+    def may_repartition(self, session: SparkSession) -> bool:
+        """Whether the generation begins with a savepoint, or may, and the spec has another parallelism than that.
+
+        Args:
+            session: with the settings of the job.
+
+        Raises:
+            BucketUnreachable: JOB-009.
+        """
+        decided, spec = self._decided, self._spec.job.spec
+        assert decided is not None, "decide() comes first"
+        begins_with_one = decided.start is not None or (is_due(spec.upgrade_mode, decided) and not spec.bounded)
+        checkpoint = self._folder.checkpoint(decided.checkpoint)
+        names = ["", *checkpoint.queries()] if begins_with_one else []
+        return any(fixed_parallelism(session, checkpoint.of_query(name)) is not None for name in names)
+
+    def _is_between_batches(self, decided: Continuation) -> bool:
+        """Whether nothing of a micro-batch is written that is not committed. A job whose driver died within one finishes that: another
+        checkpoint would write its rows again.
+        """
+        checkpoint = self._folder.checkpoint(decided.checkpoint)
+        return all(checkpoint.of_query(name).is_between_batches() for name in ["", *checkpoint.queries()])
+
+    def _begun_with_a_savepoint(self, decided: Continuation, token: int) -> Continuation:
+        """Takes the savepoint before the upgrade, and fills a new checkpoint with it."""
+        saved, current = self._saved(decided), decided.before
+        assert saved is not None and current is not None, "there is a micro-batch, of a generation before this one"
+        allowed = self._spec.job.spec.allow_non_restored_state
+        start = SavepointStart(f"{self._folder.uri}/savepoints/{saved.name}", allow_non_restored_state=allowed)
+        moved = self._folder.from_savepoint(current, start)
+        self._decided = self._filled(self._folder.checkpoint(moved.checkpoint, token, self._retained), moved, start)
+        return self._decided
+
+    def _refuse(self, decided: Continuation, plans: Sequence[QueryPlan]) -> None:
+        """Rejects queries that can't go on with what the generation begins with."""
+        if decided.start is not None and self._savepoint is not None:
+            refuse_lost_queries(self._savepoint, decided.start, [plan.share.query for plan in plans])
+        if self._spec.job.spec.checkpoint.state_schema == "same":
+            self._refuse_another(decided, {plan.share.query: plan.record for plan in plans if plan.batches.last.batch >= 0})
 
     def changed_since(self, plans: Sequence[QueryPlan]) -> bool:
         """Whether the job has changed since its last micro-batch: nothing shows yet that its generation does its work.
@@ -196,13 +272,13 @@ class Generations:
         if before is not None:
             raise_all(left_files(self._folder.checkpoint(decided.checkpoint), before.queries, begun))
 
-    def _saved(self, decided: Continuation) -> None:
+    def _saved(self, decided: Continuation) -> Savepoint | None:
         """Takes a savepoint of the checkpoint that the job goes on with, as the generation before has left it."""
         job = self._spec.job.metadata.name
         # A driver does not know the environment's name.
         of = Taken(job=job, environment="", by=f"the driver of generation {decided.number}", generation=decided.before)
         checkpoint = self._folder.checkpoint(decided.checkpoint)
-        UpgradeSavepoint(checkpoint, Savepoints(self._folder.uri), of, self._emit).taken()
+        return UpgradeSavepoint(checkpoint, Savepoints(self._folder.uri), of, self._emit).taken()
 
     def _kept_by(self, decided: Continuation) -> Generation | None:
         """The generation whose state the checkpoint has; None if no record of it is known."""

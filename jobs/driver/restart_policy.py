@@ -30,6 +30,7 @@ _NEVER: tuple[type[PenstockError], ...] = (
     errors.SocketHasNoPast,
     errors.SourcesDiffer,
     errors.StateDiffers,
+    errors.StateNotRepartitioned,
     errors.StateNotRepeatable,
     errors.StateNotRestored,
 )

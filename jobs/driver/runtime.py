@@ -1,26 +1,28 @@
 """The driver program: ``python -m penstock.jobs.driver.runtime CONFIGURATION.json [--events FILE]``.
 
 Runs one job until it is stopped (SIGTERM or SIGINT, at a micro-batch boundary) or fails. Events go to standard output, or to a file or
-pipe, one JSON object per line with an ``event``: ``starting``, ``waiting``, ``generation``, ``restoring``, ``rewinding``, ``saving``,
-``saved``, ``reading``, ``batch``, ``committed``, ``idle``, ``finished``, ``stopped``, ``failed``. ``waiting`` is sent if another driver
-holds the job's lease, with its ``holder``, ``since`` when and ``until`` when. ``generation`` has the ``number`` of the job's generation and
-its ``checkpoint``; one that begins has ``after``, the number of the generation before, and what is ``changed``. ``restoring`` has the
-``savepoint`` that a new checkpoint is filled with, its ``objects`` and ``bytes``, and the last micro-batch of each query as ``batches``.
-``rewinding`` has the time ``to`` which the job is rewound, and how many ``records`` of its topics it reads again. ``saving`` has the
-``savepoint`` that is taken before an upgrade, and ``saved`` the same as ``restoring`` of it. ``reading`` has ``parallelism`` if the state
-in the query's checkpoint has another one than the spec: ``asked`` and ``checkpoint``, the shuffle partitions of both; the job runs on with
-those of the checkpoint. ``committed`` and ``idle`` have ``lagRecords``, how far the job is behind, for alarms; ``committed`` has
-``phasesMs``, Spark's phases of the micro-batch. With ``reportOpenWindows``, and if time closes all groups of the query's aggregations, it
-has ``openWindows``, how many of these groups are open. ``finished`` is sent once a bounded run has ended and everything is closed, with the
-totals of its checkpoint; without it, ``stopped`` is a stop, after which the job can go on. Events of a job with several queries have
-``query``, the name of the one that they are about. Spark's log goes to standard error. Exit code 0 after both, 5 after a failure. A query
-that hangs is a failure too: JOB-090 (`penstock.jobs.driver.watch`).
+pipe, one JSON object per line with an ``event``: ``starting``, ``waiting``, ``generation``, ``restoring``, ``repartitioning``,
+``rewinding``, ``saving``, ``saved``, ``reading``, ``batch``, ``committed``, ``idle``, ``finished``, ``stopped``, ``failed``. ``waiting``
+is sent if another driver holds the job's lease, with its ``holder``, ``since`` when and ``until`` when. ``generation`` has the ``number``
+of the job's generation and its ``checkpoint``; one that begins has ``after``, the number of the generation before, and what is
+``changed``. ``restoring`` has the ``savepoint`` that a new checkpoint is filled with, its ``objects`` and ``bytes``, and the last
+micro-batch of each query as ``batches``. ``repartitioning`` has that ``checkpoint``, and ``from`` how many ``shufflePartitions`` the state
+of a query is repartitioned ``to``. ``rewinding`` has the time ``to`` which the job is rewound, and how many ``records`` of its topics it
+reads again. ``saving`` has the ``savepoint`` that is taken before an upgrade, and ``saved`` the same as ``restoring`` of it. ``reading``
+has ``parallelism`` if the state in the query's checkpoint has another one than the spec: ``asked`` and ``checkpoint``, the shuffle
+partitions of both; the job runs on with those of the checkpoint. ``committed`` and ``idle`` have ``lagRecords``, how far the job is
+behind, for alarms; ``committed`` has ``phasesMs``, Spark's phases of the micro-batch. With ``reportOpenWindows``, and if time closes all
+groups of the query's aggregations, it has ``openWindows``, how many of these groups are open. ``finished`` is sent once a bounded run has
+ended and everything is closed, with the totals of its checkpoint; without it, ``stopped`` is a stop, after which the job can go on. Events
+of a job with several queries have ``query``, the name of the one that they are about. Spark's log goes to standard error. Exit code 0
+after both, 5 after a failure. A query that hangs is a failure too: JOB-090 (`penstock.jobs.driver.watch`).
 """
 
 from __future__ import annotations
 
 import argparse
 import contextlib
+import dataclasses
 import json
 import signal
 import sys
@@ -139,7 +141,7 @@ class Driver:
 
         Raises:
             PenstockError: JOB-001 to JOB-009, JOB-020 to JOB-023, JOB-050 to JOB-063, JOB-070, JOB-080 to JOB-086,
-                JOB-092 to JOB-099, JOB-105, JOB-106, JOB-108.
+                JOB-092 to JOB-099, JOB-105, JOB-106, JOB-108, JOB-109.
                 A query that hangs ends the driver by `hung`.
         """
         forget_ready()
@@ -166,7 +168,6 @@ class Driver:
 
     def _run_in(self, session: SparkSession, lease: Lease) -> None:
         refuse_a_socket(self._spec.job.spec, self._checkpoint)
-        encounters, repetitions = Encounters(lease, self._checkpoint.uri), Repetitions()
         context = DriverContext(
             configuration=self._configuration,
             spec=self._spec,
@@ -183,7 +184,8 @@ class Driver:
         # Besides their own termination, two things end queries: a stop request and a lost lease. A thread waits for each; none is polled.
         for cause in (self._stop, lease.over):
             threading.Thread(target=self._end_after, args=(cause,), daemon=True).start()
-        again = True
+        context, again = self._repartitioned(context), True
+        encounters, repetitions = Encounters(lease, self._checkpoint.uri), Repetitions()
         while again and not self._stop.is_set():
             try:
                 again = self._planned_and_run(context)
@@ -191,6 +193,16 @@ class Driver:
                 encounters.again(met)
             except GivenUp as given_up:
                 repetitions.again(given_up)
+
+    def _repartitioned(self, context: DriverContext) -> DriverContext:
+        """The context with the checkpoint that the queries start with, whose state has the parallelism of the spec, if it can have it."""
+        if not self._generations.may_repartition(context.session):
+            return context
+        checkpoint = self._generations.repartitioned(self._planned(context), context.session, context.lease.token)
+        if checkpoint is None:
+            return context
+        self._checkpoint = checkpoint
+        return dataclasses.replace(context, checkpoint=checkpoint)
 
     @contextlib.contextmanager
     def _leased(self) -> Iterator[Lease | None]:

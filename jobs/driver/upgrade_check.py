@@ -14,7 +14,7 @@ from __future__ import annotations
 import argparse
 import sys
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from penstock.jobs.configuration.runtime import RuntimeConfiguration
@@ -26,15 +26,18 @@ from penstock.jobs.driver.fingerprint import fingerprint
 from penstock.jobs.driver.generations import refuse_another_checkpoint
 from penstock.jobs.driver.going_on import begun, refuse_a_socket
 from penstock.jobs.driver.pod import leave_message
+from penstock.jobs.driver.repartitioning import refuse_unsupported
 from penstock.jobs.errors import BucketUnreachable, ConditionalWriteFailed, UpgradeNotChecked
 from penstock.jobs.savepoints.before_upgrade import is_due, savepoint_name
 from penstock.jobs.savepoints.folder import SavepointFolder
 from penstock.jobs.savepoints.starting import refuse_another_job, refuse_lost_queries
 from penstock.jobs.spec import JobSpec, SpecFile, load
+from penstock.jobs.spec.stage_settings import SHUFFLE_PARTITIONS, stages_conf
 from penstock.jobs.storage.checkpoint import FINISHED, Checkpoint
 from penstock.jobs.storage.continuation import Continuation, InitialSavepoint, SavepointStart
 from penstock.jobs.storage.job_folder import JobFolder
 from penstock.jobs.storage.no_checkpoint import NoCheckpoint
+from penstock.jobs.storage.offset_log import FixedSettings
 from penstock.jobs.storage.query_record import QueryRecord
 from penstock.jobs.storage.rewind_request import RewindRequestFile
 from penstock.jobs.stream.task_errors import first_line
@@ -69,8 +72,8 @@ def check(configuration: RuntimeConfiguration, analyze: Analysis | None = None) 
         Why the upgrade may go on, for people.
 
     Raises:
-        PenstockError: what the new driver would end with: JOB-008, JOB-021, JOB-022, JOB-086, JOB-093 to JOB-099, JOB-105, and those of an
-            app that can't be built; JOB-009 if the bucket is out of reach.
+        PenstockError: what the new driver would end with: JOB-008, JOB-021, JOB-022, JOB-086, JOB-093 to JOB-099, JOB-105, JOB-109, and
+            those of an app that can't be built; JOB-009 if the bucket is out of reach.
     """
     spec = load(Path(configuration.spec))
     job, folder = spec.job.spec, JobFolder(configuration.job_folder)
@@ -105,7 +108,11 @@ def _from_checkpoint(
     if job.checkpoint.state_schema == "any":
         return f"checkpoint.stateSchema is any: Spark decides when the driver starts{saved}"
     now = analyze(configuration, spec, checkpoint)
-    refuse_another_checkpoint(folder.last_of(decided.checkpoint), {name: query for name, query in now.items() if name in queries})
+    before = {name: query for name, query in now.items() if name in queries}
+    refuse_another_checkpoint(folder.last_of(decided.checkpoint), before)
+    if saved and not job.bounded:
+        settings = {name: checkpoint.of_query(name).fixed_settings() for name, query in before.items() if query.operators}
+        saved += _repartitioned(configuration, spec, checkpoint.uri, settings)
     return f"generation {decided.number} can go on with {checkpoint.uri}{saved}"
 
 
@@ -116,15 +123,32 @@ def _saved_first(job: JobSpec, decided: Continuation) -> str:
 
 def _from_savepoint(configuration: RuntimeConfiguration, spec: SpecFile, start: SavepointStart, analyze: Analysis) -> str:
     """As `check`, of a job that is to start from a savepoint."""
-    savepoint = SavepointFolder(start.uri).manifest()
+    folder = SavepointFolder(start.uri)
+    savepoint = folder.manifest()
     refuse_another_job(savepoint, start.uri, spec.job.metadata.name, start)
     if spec.job.spec.checkpoint.state_schema == "any":
         return "checkpoint.stateSchema is any: Spark decides when the driver starts"
     saved = NoCheckpoint(start.uri, further=[name for name in savepoint.queries if name])
     now = analyze(configuration, spec, saved)
     refuse_lost_queries(savepoint, start, list(now))
-    refuse_another_checkpoint(savepoint.generation, {name: query for name, query in now.items() if name in savepoint.queries})
-    return f"the job can start from {start.uri}"
+    before = {name: query for name, query in now.items() if name in savepoint.queries}
+    refuse_another_checkpoint(savepoint.generation, before)
+    settings = {name: folder.settings(savepoint, name) for name, query in before.items() if query.operators}
+    return f"the job can start from {start.uri}{_repartitioned(configuration, spec, start.uri, settings)}"
+
+
+def _repartitioned(configuration: RuntimeConfiguration, spec: SpecFile, path: str, settings: Mapping[str, FixedSettings]) -> str:
+    """What happens to state that has another parallelism than the spec; empty if none has.
+
+    Raises:
+        StateNotRepartitioned: JOB-109.
+    """
+    number = {**stages_conf(spec.job.spec.stages), **configuration.spark_conf}.get(SHUFFLE_PARTITIONS)
+    asked = int(number) if number is not None else None
+    other = {name: one for name, one in settings.items() if asked is not None and one.shuffle_partitions not in (None, asked)}
+    for one in other.values():
+        refuse_unsupported(path, one, asked or 0)
+    return f"; its state is repartitioned to {asked} shuffle partitions" if other else ""
 
 
 def _analyzed(configuration: RuntimeConfiguration, spec: SpecFile, checkpoint: Checkpoint) -> dict[str, QueryRecord]:

@@ -10,7 +10,8 @@ from pydantic import ValidationError
 
 from penstock.jobs.errors import SavepointDamaged, SavepointMissing, SavepointOfNewerRelease
 from penstock.jobs.savepoints.manifest import FORMAT, NAME_PATTERN, Savepoint
-from penstock.jobs.storage.objects import Objects
+from penstock.jobs.storage.objects import Folder, Objects
+from penstock.jobs.storage.offset_log import FixedSettings, fixed_settings
 
 if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
@@ -19,15 +20,12 @@ _MANIFEST = "manifest.json"
 _DAMAGED = "take another savepoint, or restore the object from its versions"
 
 
-class SavepointFolder(Objects):
+class SavepointFolder(Folder):
     """The folder of a savepoint.
 
     Args:
         uri: ``s3a://bucket/job/savepoints/name``.
     """
-
-    def _key(self, name: str) -> str:
-        return f"{self._folder}/{name}"
 
     @property
     def name(self) -> str:
@@ -76,6 +74,15 @@ class SavepointFolder(Objects):
     def data(self, savepoint: Savepoint) -> Objects:
         """The folder of its objects."""
         return Objects(f"{self.uri}/{savepoint.data}", self._given)
+
+    def settings(self, savepoint: Savepoint, query: str) -> FixedSettings:
+        """The settings that the checkpoint of a query has fixed.
+
+        Raises:
+            BucketUnreachable: JOB-009.
+        """
+        log = f"{f'queries/{query}/' if query else ''}offsets/{savepoint.queries[query].batch}"
+        return fixed_settings((self.data(savepoint).content(log) or b"").decode(errors="replace"))
 
     def verify(self, savepoint: Savepoint) -> None:
         """Checks that all objects are there, with their sizes: a request for each thousand.

@@ -8,7 +8,8 @@
 - Spark's metadata of state have absolute URIs of the schemas in ``_stateSchema/``: those of the new folder.
 
 Nothing else names a checkpoint's folder. The marker ``penstock/origin.json`` is written first and the identity of the first query last: a
-checkpoint with the marker alone is not complete, and is filled again by the same start, and passed over by any other.
+checkpoint with the marker alone is not complete, and is filled again by the same start, and passed over by any other. So is one whose state
+was being repartitioned, which its marker ``penstock/repartitioning`` says: Spark changes it in place.
 """
 
 from __future__ import annotations
@@ -27,12 +28,24 @@ from penstock.jobs.sinks.part_log import Manifest, PartLog
 from penstock.jobs.storage.checkpoint import Checkpoint
 from penstock.jobs.storage.continuation import SavepointStart
 from penstock.jobs.storage.generation import ORIGIN, Origin
+from penstock.jobs.storage.objects import Folder
 from penstock.jobs.storage.s3 import client
 
 _IDENTITY = "identity"
+# Exists in a checkpoint from before its state is repartitioned on.
+_REPARTITIONING = "repartitioning"
 _METADATA = re.compile(r"(?:queries/[^/]+/)?metadata")
 _DECISION = re.compile(r"(?:queries/([^/]+)/)?penstock/sinks/([^/]+)/log/(\d+)\.json")
 _STATE = re.compile(r"((?:queries/[^/]+/)?state/\d+/)_metadata/(?:metadata|v2/\d+)")
+
+
+def mark_repartitioning(checkpoint: Checkpoint) -> None:
+    """Says of a checkpoint that its state is being repartitioned. Until its generation begins, each start fills it again.
+
+    Raises:
+        PenstockError: JOB-009, JOB-082.
+    """
+    checkpoint.put_once(_REPARTITIONING, "")
 
 
 def refuse_another_job(savepoint: Savepoint, uri: str, job: str, start: SavepointStart) -> None:
@@ -96,6 +109,8 @@ class Filling:
             PenstockError: JOB-009, JOB-082.
         """
         self.folder.verify(self.savepoint)
+        if self.checkpoint.get(_REPARTITIONING) is not None:
+            self._empty()
         begun = self.checkpoint.get(ORIGIN) is not None
         if begun and self.checkpoint.get(_IDENTITY) is not None:
             return
@@ -108,6 +123,14 @@ class Filling:
         for query in sorted(self.savepoint.queries, reverse=True):
             self.checkpoint.of_query(query).identity()
         self.checkpoint.identity()
+
+    def _empty(self) -> None:
+        """Deletes what a driver has left that ended while it repartitioned the state."""
+        # Without its identity the checkpoint is not complete, and with the marker the next driver does this again.
+        self.checkpoint.delete(_IDENTITY)
+        keep = {f"penstock/{name}" for name in (ORIGIN, _REPARTITIONING)}
+        Folder(self.checkpoint.uri).delete_all([name for name in self.checkpoint.listed() if name not in keep])
+        self.checkpoint.delete(_REPARTITIONING)
 
     def _filled(self, copier: Copier, one: SavedObject) -> None:
         if _METADATA.fullmatch(one.name):

@@ -37,7 +37,17 @@ _FOLDER = FieldEffect("state must be reset", "the checkpoint lists the files of 
 _DECODED = FieldEffect("restart", "decides how records are read that are yet to come")
 _TIME = FieldEffect("restart with state", "the watermark and open windows go on, and rows that are yet to come are timed in the new way")
 _RATE = FieldEffect("restart", "changes how much a micro-batch reads, and not what")
-_SLOTS = FieldEffect("restart", "more or fewer tasks at a time; the state keeps the partitions that its checkpoint began with")
+_SLOTS = FieldEffect(
+    "restart",
+    "more or fewer tasks at a time; the state keeps the partitions that its checkpoint began with: upgradeMode: savepoint repartitions it",
+)
+_PARTITIONS = FieldEffect(
+    "state must be reset",
+    "fixed for the lifetime of a checkpoint, with which the job runs on with the old number: upgradeMode: savepoint repartitions the state",
+)
+_REPARTITIONED = FieldEffect(
+    "restart with state", "with upgradeMode: savepoint the state gets as many shuffle partitions: it is repartitioned in a new checkpoint"
+)
 _PLANNED = FieldEffect("restart", "the plan follows; nothing else depends on it")
 _SIZE = FieldEffect("restart", "pods of another size")
 _LOOKUP = FieldEffect("restart", "rows that are yet to come are looked up in the new way")
@@ -60,9 +70,7 @@ _EFFECTS: dict[str, FieldEffect] = {
     "spec.parallelism": _SLOTS,
     "spec.stages.source": _RATE,
     "spec.stages.stateless": FieldEffect("restart", "another number of tasks before the first stateful operator"),
-    "spec.stages.stateful": FieldEffect(
-        "state must be reset", "fixed for the lifetime of a checkpoint: until then the job runs on with the old number"
-    ),
+    "spec.stages.stateful": _PARTITIONS,
     "spec.load": _SLOTS,
     **dict.fromkeys(
         (
@@ -254,7 +262,8 @@ EFFECTS: dict[Path, FieldEffect] = {tuple(path.split(".")): effect for path, eff
 
 
 def effect_of(field: ChangedField, before: StreamingJob, now: StreamingJob) -> FieldEffect:
-    """What the change of a field means in two specs: topics may be added to a source, and a source for another output.
+    """What the change of a field means in two specs: topics may be added to a source, a source for another output, and state may be
+    repartitioned.
 
     Args:
         field: that differs.
@@ -265,6 +274,8 @@ def effect_of(field: ChangedField, before: StreamingJob, now: StreamingJob) -> F
         return _MORE_TOPICS
     if ".".join(field.kind) == _SOURCE and field.path[-1] not in before.spec.sources:
         return _MORE_SOURCES
+    if EFFECTS[field.kind] in (_SLOTS, _PARTITIONS) and now.spec.upgrade_mode == "savepoint" and not now.spec.bounded:
+        return _REPARTITIONED
     return EFFECTS[field.kind]
 
 

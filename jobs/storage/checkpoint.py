@@ -193,6 +193,14 @@ class Checkpoint(Objects):
             return fixed_settings(stored[0]) if stored else FixedSettings()
         return FixedSettings()
 
+    def is_between_batches(self) -> bool:
+        """Whether the last micro-batch that Spark has planned is committed: nothing of another one is written.
+
+        Raises:
+            BucketUnreachable: JOB-009.
+        """
+        return self._newest("offsets/") == self._newest("commits/")
+
     def _newest(self, log: str) -> int | None:
         """The last micro-batch in one of Spark's logs; None if it is empty."""
         return max((int(name) for name in self._names(log) if re.fullmatch(r"[0-9]+", name)), default=None)

@@ -130,7 +130,7 @@ class JobFolder(Objects):
         if request is not None and request.after == current.number and by_spec in (None, request.spec_rewind_to):
             return self._requested(current, request)
         if initial is not None and initial.counts(current):
-            return self._from_savepoint(current, initial.start)
+            return self.from_savepoint(current, initial.start)
         if by_spec is not None:
             return self._rewound(current, by_spec)
         rolled_back_to = None if current.fingerprint == fingerprint else self._rolled_back_to(current, fingerprint)
@@ -159,7 +159,7 @@ class JobFolder(Objects):
             return self._back(current, request.back_to or 0)
         consent, allowed = request.of_another_job, request.allow_non_restored_state
         start = SavepointStart(request.start_from, of_another_job=consent, allow_non_restored_state=allowed)
-        return self._from_savepoint(current, start)
+        return self.from_savepoint(current, start)
 
     def _back(self, current: Generation, number: int) -> Continuation:
         """To the checkpoint of an earlier generation, as that has left it."""
@@ -185,7 +185,12 @@ class JobFolder(Objects):
         rewind = Rewound(to=to, left=current.number)
         return Continuation(current.number + 1, self._next_checkpoint(current), current, begins=True, rewinds_to=to, rewind=rewind)
 
-    def _from_savepoint(self, current: Generation, start: SavepointStart) -> Continuation:
+    def from_savepoint(self, current: Generation, start: SavepointStart) -> Continuation:
+        """The generation after one, which begins with a savepoint.
+
+        Raises:
+            PenstockError: JOB-008, JOB-009.
+        """
         number = self._next_checkpoint(current, start)
         rewind = Rewound(left=current.number)
         return Continuation(current.number + 1, number, current, begins=True, rewind=rewind, savepoint=start.uri, start=start)

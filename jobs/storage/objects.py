@@ -185,3 +185,10 @@ class Objects:
         return BucketUnreachable(
             path=self.uri, given=str(error), need="a bucket with read and write access", fix="check its name and the job's permissions"
         )
+
+
+class Folder(Objects):
+    """A folder whose objects are called by their whole names below it, those of Penstock and of Spark alike."""
+
+    def _key(self, name: str) -> str:
+        return f"{self._folder}/{name}"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Literal
 
@@ -11,6 +11,7 @@ from pydantic.alias_generators import to_camel
 
 from penstock.jobs.driver.checkpoint_changes import checkpoint_changes
 from penstock.jobs.driver.fixed_parallelism import FixedParallelism
+from penstock.jobs.driver.repartitioning import refuse_unsupported
 from penstock.jobs.driver.sink_changes import sink_changes
 from penstock.jobs.savepoints.before_upgrade import savepoint_name
 from penstock.jobs.savepoints.folder import SavepointFolder
@@ -20,6 +21,7 @@ from penstock.jobs.storage.checkpoint import Checkpoint
 from penstock.jobs.storage.continuation import InitialSavepoint, SavepointStart
 from penstock.jobs.storage.generation import Generation
 from penstock.jobs.storage.job_folder import JobFolder
+from penstock.jobs.storage.offset_log import FixedSettings
 from penstock.jobs.storage.query_record import QueryRecord
 from penstock.sizing.errors import PenstockError
 
@@ -68,7 +70,7 @@ def checked(spec: SpecFile, now: Mapping[str, QueryRecord], partitions: int, buc
     job, folder = spec.job.metadata.name, JobFolder(f"s3a://{bucket}/{spec.job.metadata.name}", s3)
     current, initial = folder.current(), InitialSavepoint.of(spec.job.spec)
     if initial is not None and initial.counts(current):
-        return _from_savepoint(spec, initial.start, current, now, s3)
+        return _from_savepoint(spec, initial.start, current, now, partitions, s3)
     if current is None:
         earlier = folder.checkpoints()
         if earlier:
@@ -78,7 +80,7 @@ def checked(spec: SpecFile, now: Mapping[str, QueryRecord], partitions: int, buc
     reason = _begins_without(spec, current)
     if reason is not None:
         return UpgradeCheck.model_validate({"job": job, "verdict": "begins without", "reasons": (reason,), **place})
-    verdict, reasons = _compared(spec, current, now, folder)
+    verdict, reasons = _compared(spec, current, now, partitions, folder)
     notes = () if verdict == "refused" else tuple(_notes(spec, current, now, partitions, folder))
     if verdict in ("goes on", "not known") and spec.job.spec.upgrade_mode == "savepoint":
         notes = (f"if anything of the job changes, its driver first takes savepoint {savepoint_name(current.number)}", *notes)
@@ -86,17 +88,32 @@ def checked(spec: SpecFile, now: Mapping[str, QueryRecord], partitions: int, buc
 
 
 def _from_savepoint(
-    spec: SpecFile, start: SavepointStart, current: Generation | None, now: Mapping[str, QueryRecord], s3: S3Client
+    spec: SpecFile, start: SavepointStart, current: Generation | None, now: Mapping[str, QueryRecord], partitions: int, s3: S3Client
 ) -> UpgradeCheck:
     """A job whose next generation starts from the spec's savepoint."""
     place = {"job": spec.job.metadata.name, "generation": current.number if current else None, "checkpoint": start.uri}
     try:
-        saved = SavepointFolder(start.uri, s3).manifest()
+        folder = SavepointFolder(start.uri, s3)
+        saved = folder.manifest()
         refuse_lost_queries(saved, start, list(now))
+        settings = {name: folder.settings(saved, name) for name in _with_state(now) if name in saved.queries}
+        notes = tuple(_repartitioned(start.uri, settings, partitions))
     except PenstockError as error:
         return UpgradeCheck.model_validate({**place, "verdict": "refused", "reasons": tuple(_said(error))})
     verdict, reasons = _fits(spec, saved.generation, {} if saved.generation is None else saved.generation.queries, now)
-    return UpgradeCheck.model_validate({**place, "verdict": verdict, "reasons": reasons})
+    return UpgradeCheck.model_validate({**place, "verdict": verdict, "reasons": reasons, "notes": () if verdict == "refused" else notes})
+
+
+def _with_state(queries: Mapping[str, QueryRecord]) -> list[str]:
+    return [name for name, query in queries.items() if query.operators]
+
+
+def _repartitioned(path: str, settings: Mapping[str, FixedSettings], partitions: int) -> Iterator[str]:
+    """How state of another parallelism than the plan's changes; raises where it can't."""
+    for name, one in settings.items():
+        if one.shuffle_partitions not in (None, partitions):
+            refuse_unsupported(path, one, partitions)
+            yield f"{_of(name)}: its state is repartitioned from {one.shuffle_partitions} to {partitions} shuffle partitions"
 
 
 def _begins_without(spec: SpecFile, current: Generation) -> str | None:
@@ -105,11 +122,15 @@ def _begins_without(spec: SpecFile, current: Generation) -> str | None:
     return "upgradeMode is stateless" if spec.job.spec.upgrade_mode == "stateless" else None
 
 
-def _compared(spec: SpecFile, current: Generation, now: Mapping[str, QueryRecord], folder: JobFolder) -> tuple[Verdict, tuple[str, ...]]:
+def _compared(
+    spec: SpecFile, current: Generation, now: Mapping[str, QueryRecord], partitions: int, folder: JobFolder
+) -> tuple[Verdict, tuple[str, ...]]:
     checkpoint = folder.checkpoint(current.checkpoint)
     try:
         folder.refuse_missing(current)
         begun = [name for name in current.queries if checkpoint.of_query(name).last_record().batch >= 0]
+        if _repartitions(spec):
+            tuple(_repartitioned(checkpoint.uri, _fixed(checkpoint, begun, now), partitions))
     except PenstockError as error:
         return "refused", tuple(_said(error))
     before = {name: query for name, query in current.queries.items() if name in begun}
@@ -134,6 +155,15 @@ def _fits(
     return "goes on", ()
 
 
+def _repartitions(spec: SpecFile) -> bool:
+    """Whether the state of a changed job gets the parallelism of the plan."""
+    return spec.job.spec.upgrade_mode == "savepoint" and not spec.job.spec.bounded
+
+
+def _fixed(checkpoint: Checkpoint, begun: Iterable[str], now: Mapping[str, QueryRecord]) -> dict[str, FixedSettings]:
+    return {name: checkpoint.of_query(name).fixed_settings() for name in begun if name in now and now[name].operators}
+
+
 def _notes(spec: SpecFile, current: Generation, now: Mapping[str, QueryRecord], partitions: int, folder: JobFolder) -> Iterator[str]:
     """What a driver would not do as the spec says, or what people may not expect."""
     for name in now.keys() - current.queries.keys():
@@ -153,7 +183,9 @@ def _kept(name: str, before: QueryRecord, spec: SpecFile, partitions: int, check
         yield f"{_of(name)}: the generation is of a release that recorded no sources, so they are not compared"
     fixed = checkpoint.fixed_settings()
     if before.operators and fixed.shuffle_partitions not in (None, partitions):
-        yield f"{_of(name)}: {FixedParallelism(partitions, fixed.shuffle_partitions)}"
+        kept = FixedParallelism(partitions, fixed.shuffle_partitions)
+        moved = f"its state is repartitioned from {kept.checkpoint} to {partitions} shuffle partitions, in a new checkpoint"
+        yield f"{_of(name)}: {moved if _repartitions(spec) else kept}"
     if before.operators and fixed.state_backend not in (None, spec.job.spec.state.backend):
         yield f"{_of(name)}: its state stays in {fixed.state_backend}, that of its checkpoint, instead of the spec's state.backend"
 

@@ -219,6 +219,13 @@ def test_notes_say_what_the_checkpoint_keeps_and_what_is_not_compared(place: Pla
     assert "recorded no sources" in sources
     assert "stays in 4 shuffle partitions" in partitions and "instead of the 2 of the spec" in partitions
     assert backend == "the query: its state stays in memory, that of its checkpoint, instead of the spec's state.backend"
+    # With a savepoint the state would be repartitioned, which Spark does to RocksDB's alone.
+    (refused,) = place.check("clicks", upgradeMode="savepoint").reasons
+    assert refused.startswith("JOB-109 s3a://") and "state in memory" in refused
+    in_rocksdb = log.replace("HDFSBacked", "RocksDB")
+    place.s3.put_object(Bucket=place.bucket, Key="clicks/checkpoints/1/offsets/3", Body=in_rocksdb.encode())
+    saved, _, partitions = place.check("clicks", upgradeMode="savepoint").notes
+    assert partitions == "the query: its state is repartitioned from 4 to 2 shuffle partitions, in a new checkpoint"
 
 
 def test_notes_say_what_changed_sinks_mean(place: Place) -> None:

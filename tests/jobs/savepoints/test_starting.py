@@ -15,12 +15,13 @@ from penstock.jobs.errors import (
     SavepointOfNewerRelease,
 )
 from penstock.jobs.savepoints.folder import Savepoints
-from penstock.jobs.savepoints.starting import Filling, refuse_another_job
+from penstock.jobs.savepoints.starting import Filling, mark_repartitioning, refuse_another_job
 from penstock.jobs.sinks.open_parts import Chunk, OpenPart
 from penstock.jobs.sinks.part_log import Manifest
 from penstock.jobs.sinks.parts import StagedPart
 from penstock.jobs.storage.continuation import SavepointStart
 from penstock.jobs.storage.generation import ORIGIN
+from penstock.jobs.storage.objects import Folder
 from penstock.scripts.progress import Step
 from penstock.scripts.savepoints.importing import imported
 from tests.jobs.savepoints.conftest import RecordedJob
@@ -195,3 +196,20 @@ def test_a_savepoint_is_imported_from_another_bucket_once(job: RecordedJob, othe
     later = job.take("two").model_copy(update={"name": "one"})
     with pytest.raises(SavepointNameTaken):
         imported(later, job.savepoint("two"), target, job.s3, Step(""))
+
+
+def test_a_checkpoint_whose_repartition_broke_off_is_filled_again(job: RecordedJob) -> None:
+    job.take()
+    filling = _filling(job)
+    filling.fill()
+    identity, objects = filling.checkpoint.identity(), filling.checkpoint.listed().keys()
+    mark_repartitioning(filling.checkpoint)
+    # What Spark leaves if it ends before it commits.
+    left = Folder(filling.checkpoint.uri)
+    left.put_once("offsets/99", "v1")
+    left.put_once("state/0/_metadata/v2/99", "v2")
+    copied: list[int] = []
+    filling.fill(copied.append)
+    assert len(copied) == len(filling.savepoint.objects)
+    assert filling.checkpoint.listed().keys() == objects
+    assert filling.checkpoint.identity() != identity

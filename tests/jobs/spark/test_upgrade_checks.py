@@ -19,6 +19,7 @@ from penstock.jobs.errors import BoundedRunOver, CheckpointDamaged, CheckpointMi
 from penstock.jobs.savepoints.folder import SavepointFolder
 from penstock.jobs.savepoints.manifest import SavedQuery, Savepoint
 from penstock.jobs.spec import SpecFile
+from penstock.jobs.spec.stage_settings import SHUFFLE_PARTITIONS
 from penstock.jobs.storage.checkpoint import BatchRecord, Checkpoint
 from penstock.jobs.storage.job_folder import JobFolder
 from penstock.jobs.storage.query_record import QueryRecord
@@ -69,12 +70,12 @@ class Upgraded:
     def set(self, **fields: Any) -> None:
         self.job.edit(lambda spec: spec.update(fields))
 
-    def check(self) -> str:
+    def check(self, **conf: str) -> str:
         def analyze(configuration: RuntimeConfiguration, spec: SpecFile, checkpoint: Checkpoint) -> dict[str, QueryRecord]:
             self.analyzed += 1
             return queries_on(checkpoint, spec, [self.around.folder], self.around.session, self.around.folder)
 
-        return check(self.configuration(), analyze)
+        return check(self.configuration(**conf), analyze)
 
     def stored(self) -> dict[str, str]:
         listed = self.around.s3.list_objects_v2(Bucket=CHECKPOINTS, Prefix=f"{self.job.name}/").get("Contents", [])
@@ -107,9 +108,12 @@ def test_a_change_is_taken_if_the_state_fits_and_refused_if_it_does_not(upgraded
     before = upgraded.stored()
     upgraded.set(trigger="2ms", upgradeMode="savepoint")
     goes_on = f"generation 2 can go on with {upgraded.folder.uri}/checkpoints/1"
-    assert upgraded.check() == f"{goes_on}; its driver takes savepoint upgrade-1 first"
+    saved = f"{goes_on}; its driver takes savepoint upgrade-1 first"
+    assert upgraded.check() == saved
+    more = {SHUFFLE_PARTITIONS: "8"}
+    assert upgraded.check(**more) == f"{saved}; its state is repartitioned to 8 shuffle partitions"
     upgraded.set(upgradeMode="last-state")
-    assert upgraded.check() == goes_on
+    assert upgraded.check() == upgraded.check(**more) == goes_on
     upgraded.set(app="by_name")
     with pytest.raises(StateDiffers, match="key name instead of none"):
         upgraded.check()

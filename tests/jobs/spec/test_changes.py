@@ -45,6 +45,7 @@ def _spec(change: Any = None) -> StreamingJob:
         (lambda spec: spec["sources"].update(c=spec["sources"]["a"]), "spec.sources.c", "restart with state"),
         (lambda spec: spec["sources"]["a"]["time"].update(idleness="7m"), "spec.sources.a.time.idleness", "restart with state"),
         (lambda spec: spec.update(stages={"stateful": 3}), "spec.stages.stateful", "state must be reset"),
+        (lambda spec: spec.update(parallelism=3), "spec.parallelism", "restart"),
         (lambda spec: spec.update(quarantine={"share": 0.5}), "spec.quarantine", "restart"),
         (lambda spec: spec["sinks"].update(out={"console": {}}), "spec.sinks.out", "restart"),
         (lambda spec: spec.update(sparkConf={**spec.get("sparkConf", {}), "spark.a.b": 1}), "spec.sparkConf.spark.a.b", "restart"),

@@ -82,7 +82,7 @@ def test_a_parallelism_that_the_checkpoint_cannot_have_is_said_with_what_to_do()
     progress.take(_reading({}, ["out"], parallelism={"asked": 8, "checkpoint": 4}))
     (sentence,) = progress.fixed_parallelism
     assert sentence.startswith("its state stays in 4 shuffle partitions, those of its checkpoint, instead of the 8 of the spec; ")
-    assert "stages.stateful: 4" in sentence and "upgradeMode: stateless" in sentence
+    assert all(way in sentence for way in ("stages.stateful: 4", "upgradeMode: savepoint", "stateless"))
 
 
 def test_of_several_queries_those_whose_parallelism_differs_are_named() -> None:
