@@ -434,6 +434,13 @@ class RecordsGone(RunFailed):
     title = "unread records are gone"
 
 
+class OffsetsNotThere(RunFailed):
+    """The topics do not have the offsets at which a start from a savepoint is to read on, or it is not known of which sources they are."""
+
+    code = "JOB-101"
+    title = "cannot read on at these offsets"
+
+
 class SourcesDiffer(RunFailed):
     """The offsets in the job's checkpoint are of other sources than its query reads, or of the same in another order."""
 

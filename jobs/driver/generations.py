@@ -16,6 +16,7 @@ from penstock.jobs.driver import rewind
 from penstock.jobs.driver.checkpoint_changes import checkpoint_changes
 from penstock.jobs.driver.fingerprint import fingerprint
 from penstock.jobs.driver.fixed_parallelism import fixed_parallelism
+from penstock.jobs.driver.initial_offsets import changed
 from penstock.jobs.driver.left_files import left_files
 from penstock.jobs.driver.micro_batch import Emit
 from penstock.jobs.driver.planning import QueryPlan
@@ -24,6 +25,7 @@ from penstock.jobs.errors import BucketUnreachable, CheckpointDamaged, Condition
 from penstock.jobs.savepoints.before_upgrade import UpgradeSavepoint, is_due
 from penstock.jobs.savepoints.folder import SavepointFolder, Savepoints
 from penstock.jobs.savepoints.manifest import Savepoint
+from penstock.jobs.savepoints.other_offsets import of_these_sources
 from penstock.jobs.savepoints.starting import Filling, mark_repartitioning, refuse_another_job, refuse_lost_queries
 from penstock.jobs.savepoints.taking import Taken
 from penstock.jobs.spec import SpecFile
@@ -100,7 +102,8 @@ class Generations:
             lease: that it holds.
 
         Raises:
-            PenstockError: JOB-008, JOB-009, JOB-081, JOB-082, JOB-086, JOB-093, JOB-095 to JOB-098, and those of an app that is not found.
+            PenstockError: JOB-008, JOB-009, JOB-081, JOB-082, JOB-086, JOB-093, JOB-095 to JOB-098, those of an app that is not
+                found, and JOB-001, JOB-002, JOB-010 and JOB-101 of a savepoint whose topics are read on at other offsets.
         """
         spec = self._spec.job.spec
         request = RewindRequestFile(self._folder.uri).read()
@@ -117,11 +120,17 @@ class Generations:
     def _filled(self, checkpoint: Checkpoint, decided: Continuation, start: SavepointStart) -> Continuation:
         """Fills a new checkpoint with a savepoint, before anything else of the job is touched."""
         folder = SavepointFolder(start.uri)
-        savepoint = self._savepoint = folder.manifest()
+        taken = savepoint = folder.manifest()
         refuse_another_job(savepoint, folder.uri, self._spec.job.metadata.name, start)
         batches = {query: saved.batch for query, saved in savepoint.queries.items()}
         self._emit("restoring", {"savepoint": folder.uri, "objects": len(savepoint.objects), "bytes": savepoint.bytes, "batches": batches})
-        Filling(checkpoint, folder, savepoint, decided.number).fill()
+        filling = Filling(checkpoint, folder, savepoint, decided.number)
+        if (asked := start.offsets) is not None:
+            kafka = self._configuration.kafka
+            filling = replace(filling, offsets=asked, changes=lambda: changed(asked, folder, taken, self._spec, kafka))
+            savepoint = of_these_sources(taken, self._spec.job.spec.sources)
+        self._savepoint = savepoint
+        filling.fill()
         return replace(decided, starts=savepoint.generation.starts) if savepoint.generation else decided
 
     @property

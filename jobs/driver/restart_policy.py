@@ -21,6 +21,7 @@ _SAME_FAILURES = 3
 _NEVER: tuple[type[PenstockError], ...] = (
     errors.BadDeclaration,
     errors.NotRepeatable,
+    errors.OffsetsNotThere,
     errors.OperatorsDiffer,
     errors.QuarantineLimitReached,
     errors.RecordsGone,

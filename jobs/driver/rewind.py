@@ -54,15 +54,19 @@ def refuse_what_has_no_past(spec: JobSpec, start: StartPoint) -> None:
         raise RewindImpossible(path="spec.sources", need=need, fix=fix)
 
 
-def refuse_the_future(start: StartPoint) -> None:
+def refuse_the_future(start: StartPoint, path: str = "the rewind") -> None:
     """Raises if a start is a time that is yet to come.
+
+    Args:
+        start: where a job begins.
+        path: what begins there, for the error.
 
     Raises:
         RewindImpossible: JOB-093.
     """
     now_ms = round(time.time() * 1000)
     if isinstance(start, int) and start > now_ms:
-        raise RewindImpossible(path="the rewind", given=instant(start), need=f"a time before {instant(now_ms)}", fix="correct it")
+        raise RewindImpossible(path=path, given=instant(start), need=f"a time before {instant(now_ms)}", fix="correct it")
 
 
 def to(start: StartPoint, sources: Mapping[str, KafkaSource], brokers: Brokers) -> Rewind:
@@ -138,5 +142,5 @@ def _lost(time_ms: int, topic: str, first: Mapping[int, int]) -> Iterator[Rewind
             path=f"topic {topic}, partition {number}",
             given=instant(time_ms),
             need=f"a time from {instant(late[number])} on, that of the first record that retention has left",
-            fix="rewind to a later time, or read what is left with upgradeMode: stateless and startingOffsets: earliest",
+            fix="choose a later time, or read what is left with upgradeMode: stateless and startingOffsets: earliest",
         )

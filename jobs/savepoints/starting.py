@@ -6,6 +6,7 @@
 - Files that were open at the savepoint, and that the old checkpoint of the same job has published since, are not open any more: their rows
   are written. Where the old checkpoint is gone, or is another job's, nobody knows, and they are published again.
 - Spark's metadata of state have absolute URIs of the schemas in ``_stateSchema/``: those of the new folder.
+- Where the topics are read on at other offsets, these stand in for the savepoint's: `penstock.jobs.savepoints.other_offsets`.
 
 Nothing else names a checkpoint's folder. The marker ``penstock/origin.json`` is written first and the identity of the first query last: a
 checkpoint with the marker alone is not complete, and is filled again by the same start, and passed over by any other. So is one whose state
@@ -17,14 +18,16 @@ from __future__ import annotations
 import json
 import re
 import uuid
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from penstock.jobs.errors import SavepointOfAnotherJob, StateNotRestored
 from penstock.jobs.savepoints.copying import Copier, each, sha256
 from penstock.jobs.savepoints.folder import SavepointFolder
 from penstock.jobs.savepoints.manifest import SavedObject, Savepoint
+from penstock.jobs.savepoints.other_offsets import Change
 from penstock.jobs.sinks.part_log import Manifest, PartLog
+from penstock.jobs.spec.initial_offsets import InitialOffsets
 from penstock.jobs.storage.checkpoint import Checkpoint
 from penstock.jobs.storage.continuation import SavepointStart
 from penstock.jobs.storage.generation import ORIGIN, Origin
@@ -91,12 +94,16 @@ class Filling:
         folder: of the savepoint.
         savepoint: its manifest.
         generation: number of the generation that begins with it.
+        offsets: where its topics are read on at, instead of at its own offsets.
+        changes: finds out which objects differ for that, name -> of its content; raises what prevents it.
     """
 
     checkpoint: Checkpoint
     folder: SavepointFolder
     savepoint: Savepoint
     generation: int
+    offsets: InitialOffsets | None = None
+    changes: Callable[[], Mapping[str, Change]] = dict
 
     def fill(self, said: Callable[[int], object] = lambda _: None) -> None:
         """Copies and compares everything, unless that is done already.
@@ -106,7 +113,7 @@ class Filling:
 
         Raises:
             SavepointDamaged: JOB-096.
-            PenstockError: JOB-009, JOB-082.
+            PenstockError: JOB-009, JOB-082, and those of `changes`.
         """
         self.folder.verify(self.savepoint)
         if self.checkpoint.get(_REPARTITIONING) is not None:
@@ -114,9 +121,10 @@ class Filling:
         begun = self.checkpoint.get(ORIGIN) is not None
         if begun and self.checkpoint.get(_IDENTITY) is not None:
             return
-        self.checkpoint.put_once(ORIGIN, Origin(savepoint=self.folder.uri, generation=self.generation).text)
+        changes = self.changes()
+        self.checkpoint.put_once(ORIGIN, Origin(savepoint=self.folder.uri, generation=self.generation, offsets=self.offsets).text)
         copier = Copier(client(), self.folder.data(self.savepoint).uri, self.checkpoint.uri)
-        each(lambda one: self._filled(copier, one), self.savepoint.objects, said)
+        each(lambda one: self._filled(copier, one, changes.get(one.name)), self.savepoint.objects, said)
         for one in self.savepoint.objects:
             if match := _DECISION.fullmatch(one.name):
                 self._close_published(copier, one, match[1] or "", match[2], int(match[3]))
@@ -132,8 +140,10 @@ class Filling:
         Folder(self.checkpoint.uri).delete_all([name for name in self.checkpoint.listed() if name not in keep])
         self.checkpoint.delete(_REPARTITIONING)
 
-    def _filled(self, copier: Copier, one: SavedObject) -> None:
-        if _METADATA.fullmatch(one.name):
+    def _filled(self, copier: Copier, one: SavedObject, change: Change | None) -> None:
+        if change is not None:
+            copier.put(one.name, change(self._read(one)))
+        elif _METADATA.fullmatch(one.name):
             self._read(one)
             copier.put(one.name, json.dumps({"id": str(uuid.uuid4())}, separators=(",", ":")).encode())
         elif match := _STATE.fullmatch(one.name):

@@ -107,6 +107,9 @@ _EFFECTS: dict[str, FieldEffect] = {
     "spec.initialSavepointPath": FieldEffect(
         "restart with state", "with another restartNonce the job starts from the savepoint, with the state that it has"
     ),
+    "spec.initialOffsets": FieldEffect(
+        "restart", "says where the job reads on when it starts from the savepoint; a running one does not move"
+    ),
     "spec.allowNonRestoredState": FieldEffect("nothing", "says whether the savepoint may have more queries than the app"),
     **dict.fromkeys(
         (

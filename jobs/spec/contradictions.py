@@ -46,6 +46,7 @@ def contradictions(document: Document, job: StreamingJob) -> list[PenstockError]
         *_retention_without_micro_batches(document, job),
         *_rewinds_of_what_has_no_past(document, job),
         *_two_beginnings(document, job),
+        *_offsets_of_no_savepoint(document, job),
         *_clocks_that_never_run(document, job),
         *_connections_that_disagree(document, job),
         *_local_connections_of_nobody(document, job),
@@ -374,6 +375,19 @@ def _two_beginnings(document: Document, job: StreamingJob) -> list[PenstockError
         "remove what is done, or one of them",
     )
     return [document.locate(Contradiction(given="both", need=need, fix=fix), ("spec", "initialSavepointPath"))]
+
+
+def _offsets_of_no_savepoint(document: Document, job: StreamingJob) -> list[PenstockError]:
+    if job.spec.initial_offsets is None:
+        return []
+    path = ("spec", "initialOffsets")
+    if job.spec.initial_savepoint_path is None:
+        need = "initialSavepointPath, from which the job starts and whose offsets these replace"
+        return [document.locate(Contradiction(need=need, fix="add it; without a savepoint, startingOffsets of a source says it"), path)]
+    if job.spec.bounded:
+        need, fix = "a job whose input does not end: a savepoint of a bounded run has its ends, too", "remove initialOffsets, or bounded"
+        return [document.locate(Contradiction(given="bounded", need=need, fix=fix), path)]
+    return []
 
 
 def _clocks_that_never_run(document: Document, job: StreamingJob) -> list[PenstockError]:

@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-from datetime import datetime
 from typing import Annotated, ClassVar, Literal
 
 from pydantic import BeforeValidator, ConfigDict, Field, WithJsonSchema
 
+from penstock.jobs.spec.initial_offsets import InitialOffsets
 from penstock.jobs.spec.kinds import OneKind
 from penstock.jobs.spec.part import DurationMs, Name, Part, Topic
 from penstock.jobs.spec.resources import Checkpointing, Driver, Executor, Load, Restart, State
 from penstock.jobs.spec.sinks import COLUMN_PATTERN, FileSink, KafkaSink, Sink, ToFiles, ToKafka
-from penstock.jobs.spec.sources import DATE_TIME_PATTERN, FilesSource, FromFiles, FromKafka, KafkaSource, Source, Table
+from penstock.jobs.spec.sources import FilesSource, FromFiles, FromKafka, KafkaSource, Source, Table
+from penstock.jobs.spec.times import TimeMs
 from penstock.jobs.spec.topics import TopicSettings
 from penstock.sizing.units import DURATION_PATTERN, duration_ms
 
-# The end of year 9999, the last that ISO 8601 writes with four digits.
-_LATEST_MS = 253_402_300_799_999
 # A module, or a .sql file beside the spec.
 APP_PATTERN = r"^([A-Za-z_][A-Za-z0-9_]*(\.[A-Za-z_][A-Za-z0-9_]*)*|[A-Za-z0-9_-][A-Za-z0-9._-]*\.sql)$"
 FUNCTION_PATTERN = r"^[A-Za-z_][A-Za-z0-9_.]*:[A-Za-z_][A-Za-z0-9_]*$"
@@ -48,34 +47,6 @@ ConnectionKind = Literal["postgres", "redis", "http", "socket"]
 # A bucket, the folder of a job, and the name of its savepoint.
 SAVEPOINT_PATTERN = r"^s3a?://[a-z0-9][a-z0-9.-]+/[^/\s]+(/[^/\s]+)*/savepoints/[a-z0-9][a-z0-9-]{0,62}$"
 UpgradeMode = Literal["last-state", "savepoint", "stateless"]
-
-
-def _time_ms(value: object) -> object:
-    if isinstance(value, str) and not value.isdecimal():
-        try:
-            moment = datetime.fromisoformat(value)
-        except ValueError:
-            moment = None
-        if moment is None or moment.tzinfo is None:
-            raise ValueError("a time with its offset from UTC as 2026-11-21T12:00:00+05:30, or epoch milliseconds")
-        return round(moment.timestamp() * 1000)
-    return int(value) if isinstance(value, str) else value
-
-
-# A point in time, in epoch milliseconds.
-TimeMs = Annotated[
-    int,
-    BeforeValidator(_time_ms),
-    Field(ge=0, le=_LATEST_MS),
-    WithJsonSchema(
-        {
-            "anyOf": [
-                {"type": "string", "format": "date-time", "pattern": DATE_TIME_PATTERN},
-                {"type": "integer", "minimum": 0, "maximum": _LATEST_MS},
-            ]
-        }
-    ),
-]
 
 
 class LocalPostgres(Part):
@@ -215,6 +186,8 @@ class JobSpec(Part):
         rewind_to: a time from whose records on the job reads its topics again, with an empty checkpoint; done once for each value.
         initial_savepoint_path: a savepoint that the job's first generation starts from; a later one does if this and ``restartNonce`` are
             both changed.
+        initial_offsets: where the job reads on that starts from that savepoint, on other brokers than those whose offsets it has: at the
+            ``savepointTime``, at a time, or at offsets, topic -> partition -> offset; None: at the savepoint's own offsets.
         allow_non_restored_state: whether that savepoint may have queries that the app does not have, whose state is then lost.
         bounded: with ``trigger: availableNow``: the available data is all there is. Once it is read, windows, joins and timers close, and
             the checkpoint is finished.
@@ -238,6 +211,7 @@ class JobSpec(Part):
     restart_nonce: Annotated[int, Field(ge=0)] | None = None
     rewind_to: TimeMs | None = None
     initial_savepoint_path: Annotated[str, Field(pattern=SAVEPOINT_PATTERN)] | None = None
+    initial_offsets: InitialOffsets | None = None
     allow_non_restored_state: bool = False
     executor: Executor
     driver: Driver = Driver()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from penstock.jobs.spec.initial_offsets import InitialOffsets
 from penstock.jobs.spec.job import JobSpec
 from penstock.jobs.storage.generation import Generation, Rewound
 from penstock.jobs.storage.rewind_request import StartPoint
@@ -17,12 +18,14 @@ class SavepointStart:
     Args:
         uri: of the savepoint, ``s3a://bucket/folder``.
         by_spec: whether the spec's ``initialSavepointPath`` is it.
+        offsets: where the topics are read on at, instead of at its offsets; None: at those.
         of_another_job: whether it may be another job's.
         allow_non_restored_state: whether it may have queries that the app does not have.
     """
 
     uri: str
     by_spec: bool = False
+    offsets: InitialOffsets | None = None
     of_another_job: bool = False
     allow_non_restored_state: bool = False
 
@@ -45,8 +48,13 @@ class InitialSavepoint:
         if spec.initial_savepoint_path is None:
             return None
         # The path in the spec says whose savepoint it is.
-        allowed = spec.allow_non_restored_state
-        start = SavepointStart(spec.initial_savepoint_path, by_spec=True, of_another_job=True, allow_non_restored_state=allowed)
+        start = SavepointStart(
+            spec.initial_savepoint_path,
+            by_spec=True,
+            offsets=spec.initial_offsets,
+            of_another_job=True,
+            allow_non_restored_state=spec.allow_non_restored_state,
+        )
         return cls(start, spec.restart_nonce)
 
     def counts(self, current: Generation | None) -> bool:

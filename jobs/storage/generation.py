@@ -12,6 +12,7 @@ from datetime import datetime
 from pydantic import BaseModel, ConfigDict, Field
 from pydantic.alias_generators import to_camel
 
+from penstock.jobs.spec.initial_offsets import InitialOffsets
 from penstock.jobs.spec.job import UpgradeMode
 from penstock.jobs.storage.query_record import QueryRecord
 from penstock.jobs.storage.rewind_request import StartPoint
@@ -74,15 +75,17 @@ class Origin(_Record):
     Args:
         savepoint: ``s3a://bucket/folder``.
         generation: that it is filled for.
+        offsets: where the topics are read on at, instead of at the savepoint's offsets.
     """
 
     savepoint: str
     generation: int
+    offsets: InitialOffsets | None = None
 
     @property
     def text(self) -> str:
         """The object's content."""
-        return self.model_dump_json(by_alias=True)
+        return self.model_dump_json(by_alias=True, exclude_none=True)
 
 
 class Rewound(_Record):
@@ -91,10 +94,12 @@ class Rewound(_Record):
     Args:
         to: where its topics are read from, a time in epoch milliseconds; None of a savepoint, which says from where.
         left: number of the generation before the rewind, to which an undo goes back; None for none.
+        offsets: where the topics are read on at, instead of at the savepoint's offsets.
     """
 
     to: StartPoint | None = None
     left: int | None = Field(default=None, ge=1)
+    offsets: InitialOffsets | None = None
 
 
 class Generation(_Record):

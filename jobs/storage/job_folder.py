@@ -158,7 +158,7 @@ class JobFolder(Objects):
         if request.start_from is None:
             return self._back(current, request.back_to or 0)
         consent, allowed = request.of_another_job, request.allow_non_restored_state
-        start = SavepointStart(request.start_from, of_another_job=consent, allow_non_restored_state=allowed)
+        start = SavepointStart(request.start_from, offsets=request.offsets, of_another_job=consent, allow_non_restored_state=allowed)
         return self.from_savepoint(current, start)
 
     def _back(self, current: Generation, number: int) -> Continuation:
@@ -192,7 +192,7 @@ class JobFolder(Objects):
             PenstockError: JOB-008, JOB-009.
         """
         number = self._next_checkpoint(current, start)
-        rewind = Rewound(left=current.number)
+        rewind = Rewound(left=current.number, offsets=start.offsets)
         return Continuation(current.number + 1, number, current, begins=True, rewind=rewind, savepoint=start.uri, start=start)
 
     def _first(self, rewind_to: int | None, start: SavepointStart | None) -> Continuation:
@@ -214,7 +214,7 @@ class JobFolder(Objects):
 
     def _free(self, number: int, generation: int, start: SavepointStart | None) -> int:
         """The first checkpoint from a number on that is empty, or has been filled for the same start by a driver that failed then."""
-        origin = None if start is None else Origin(savepoint=start.uri, generation=generation)
+        origin = None if start is None else Origin(savepoint=start.uri, generation=generation, offsets=start.offsets)
         while not self._is_free(number, origin):
             number += 1
         return number

@@ -14,6 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 from pydantic.alias_generators import to_camel
 
 from penstock.jobs.errors import CheckpointDamaged
+from penstock.jobs.spec.initial_offsets import InitialOffsets
 from penstock.jobs.storage.objects import Objects
 
 _NAME = "rewind.json"
@@ -32,6 +33,7 @@ class RewindRequest(BaseModel):
         to: where the job begins to read, with an empty checkpoint.
         back_to: number of the generation whose checkpoint the job goes back to.
         start_from: the savepoint, ``s3a://bucket/folder``.
+        offsets: where the topics are read on at, instead of at the savepoint's offsets; None: at those.
         of_another_job: whether the savepoint may be another job's.
         allow_non_restored_state: whether the savepoint may have queries that the app does not have.
         spec_rewind_to: the spec's ``rewindTo`` at that time: another one is newer than this request.
@@ -46,6 +48,7 @@ class RewindRequest(BaseModel):
     to: StartPoint | None = None
     back_to: int | None = Field(default=None, ge=1)
     start_from: str | None = None
+    offsets: InitialOffsets | None = None
     of_another_job: bool = False
     allow_non_restored_state: bool = False
     spec_rewind_to: int | None = Field(default=None, ge=0)
@@ -56,6 +59,8 @@ class RewindRequest(BaseModel):
     def _one_of_all(self) -> RewindRequest:
         if sum(one is not None for one in (self.to, self.back_to, self.start_from)) != 1:
             raise ValueError("exactly one of to, backTo and startFrom")
+        if self.offsets is not None and self.start_from is None:
+            raise ValueError("offsets only with startFrom")
         return self
 
     def same_as(self, other: RewindRequest | None) -> bool:
@@ -67,9 +72,9 @@ class RewindRequest(BaseModel):
             other.start_from,
         ):
             return False
-        # A request that was refused is another one with the consent that it lacked.
-        consents = self.of_another_job, self.allow_non_restored_state
-        return consents == (other.of_another_job, other.allow_non_restored_state)
+        # A request that was refused is another one with the consent that it lacked, or with other offsets.
+        with_it = self.offsets, self.of_another_job, self.allow_non_restored_state
+        return with_it == (other.offsets, other.of_another_job, other.allow_non_restored_state)
 
 
 class RewindRequestFile(Objects):
@@ -103,7 +108,8 @@ class RewindRequestFile(Objects):
             ConditionalWriteFailed: JOB-082.
             BucketUnreachable: JOB-009.
         """
-        text = request.model_dump_json(by_alias=True, indent=1)
+        # Without what it does not ask for: an earlier release refuses a field that it does not know.
+        text = request.model_dump_json(by_alias=True, indent=1, exclude_none=True)
         if before is None:
             return self.put_once(_NAME, text)
         stored = self._with_etag(self._key(_NAME))

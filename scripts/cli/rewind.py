@@ -8,13 +8,12 @@ import sys
 import time
 from collections.abc import Iterator
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import TYPE_CHECKING, cast, get_args
 
 from pydantic import TypeAdapter, ValidationError
 
-from penstock.jobs.configuration.kafka_access import KafkaAccess, Security
-from penstock.jobs.spec.job import TimeMs
+from penstock.jobs.spec.times import TIME_NEEDED, TimeMs
+from penstock.scripts.cli.brokers_arguments import access_of, add_brokers_arguments
 from penstock.scripts.cli.environment_argument import add_environment_argument, chosen
 from penstock.scripts.errors import WrongUsage
 from penstock.scripts.operations.deployed_job import DeployedJob, add_job_argument
@@ -25,7 +24,6 @@ from penstock.scripts.provisioning.introduction import end_in_order
 from penstock.scripts.render.node_shares import counted
 from penstock.scripts.render.screen import Screen, screen_of
 from penstock.scripts.render.table import facts
-from penstock.scripts.topics.address import access
 from penstock.sizing.units import duration_ms
 
 if TYPE_CHECKING:
@@ -52,9 +50,7 @@ def add_shared_arguments(parser: argparse.ArgumentParser) -> None:
     add_job_argument(parser)
     parser.add_argument("--plan-only", action="store_true", help="show what is read and written again, and exit")
     parser.add_argument("--yes", action="store_true", help="skip the confirmation prompt")
-    parser.add_argument("--brokers", metavar="HOST:PORT", help="bootstrap servers, comma-separated (default: the environment's)")
-    parser.add_argument("--security", choices=get_args(Security), help="security protocol of the listener (default: the environment's)")
-    parser.add_argument("--ca-file", type=Path, metavar="FILE", help="PEM file with the brokers' CA certificates")
+    add_brokers_arguments(parser)
     add_app_path_argument(parser)
 
 
@@ -100,8 +96,7 @@ def time_argument(text: str) -> int:
     try:
         return TypeAdapter(TimeMs).validate_python(text)
     except ValidationError:
-        need = "a time with its offset from UTC as 2026-11-21T12:00:00+05:30, or epoch milliseconds"
-        raise argparse.ArgumentTypeError(f"{need}, not {text}") from None
+        raise argparse.ArgumentTypeError(f"{TIME_NEEDED}, not {text}") from None
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -236,12 +231,7 @@ def _request(job: DeployedJob, newest: Generation, *, to: StartPoint | None = No
 def _shown(job: DeployedJob, newest: Generation, start: StartPoint, arguments: argparse.Namespace, screen: Screen) -> Iterator[str]:
     from penstock.scripts.operations import rewind_preview as preview
 
-    ca_file = None if arguments.ca_file is None else str(arguments.ca_file)
-
-    def reached() -> KafkaAccess:
-        return access(job.environment, arguments.brokers, arguments.security, ca_file)
-
-    read = preview.counted(job.spec, start, reached)
+    read = preview.counted(job.spec, start, lambda: access_of(job.environment, arguments))
     yield f"{job.name} reads its sources {preview.begins(start)}, as generation {newest.number + 1} with an empty checkpoint"
     yield ""
     yield from preview.topics_table(read, screen)

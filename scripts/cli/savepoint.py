@@ -14,6 +14,7 @@ from penstock.jobs.errors import SavepointMissing
 from penstock.jobs.savepoints.folder import SavepointFolder, Savepoints
 from penstock.jobs.savepoints.manifest import NAME_PATTERN, Savepoint
 from penstock.jobs.storage.continuation import SavepointStart
+from penstock.scripts.cli.brokers_arguments import access_of, add_brokers_arguments
 from penstock.scripts.cli.environment_argument import add_environment_argument, chosen
 from penstock.scripts.cli.output import add_output_argument, as_text
 from penstock.scripts.operations.deployed_job import DeployedJob, add_job_argument
@@ -24,6 +25,7 @@ from penstock.scripts.provisioning.errors import SavepointInUse
 from penstock.scripts.provisioning.introduction import end_in_order
 from penstock.scripts.render.screen import Screen, screen_of
 from penstock.scripts.savepoints.listing import listed, savepoint_lines, savepoints_table
+from penstock.scripts.savepoints.offsets_argument import add_offsets_arguments
 from penstock.sizing.planned import SCHEMA_VERSION
 
 
@@ -49,6 +51,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     start.add_argument("--fork", action="store_true", help="the savepoint may be another job's")
     allowed = "the savepoint may have queries that the app does not have, whose state is then lost"
     start.add_argument("--allow-non-restored-state", action="store_true", help=allowed)
+    add_offsets_arguments(start)
+    add_brokers_arguments(start)
     start.add_argument("--plan-only", action="store_true", help="show what is written again, and exit")
     add_app_path_argument(start)
     for one in (delete, start):
@@ -82,7 +86,7 @@ def run(arguments: argparse.Namespace) -> int:
         0.
 
     Raises:
-        PenstockError: DEP-030 to DEP-033, DEP-053, JOB-008, JOB-009, JOB-086, JOB-095 to JOB-098, and those of a rewind.
+        PenstockError: DEP-030 to DEP-033, DEP-053, JOB-008, JOB-009, JOB-086, JOB-095 to JOB-098, JOB-101, and those of a rewind.
     """
     end_in_order()
     actions = {"create": _create, "list": _list, "show": _show, "delete": _delete, "start-from": _start_from}
@@ -158,24 +162,27 @@ def _delete(job: DeployedJob, arguments: argparse.Namespace) -> None:
 def _start_from(job: DeployedJob, arguments: argparse.Namespace) -> None:
     from penstock.jobs.savepoints.starting import refuse_another_job
     from penstock.scripts.savepoints.importing import own_copy
+    from penstock.scripts.savepoints.reading_on import reading_on
     from penstock.scripts.savepoints.starting_over import StartingOver, newest_of
 
     source = _source(job, arguments.savepoint)
     saved = source.manifest()
     refuse_another_job(saved, source.uri, job.name, SavepointStart(source.uri, of_another_job=arguments.fork))
     source.verify(saved)
-    newest = newest_of(job, source.uri, allow_non_restored_state=arguments.allow_non_restored_state)
+    allowed, offsets = arguments.allow_non_restored_state, arguments.offsets
+    newest = newest_of(job, source.uri, allow_non_restored_state=allowed, offsets=offsets)
     over = StartingOver(job, newest, Steps())
-    if not arguments.plan_only and over.gone_on_with(own_copy(saved, source, job.savepoints), saved.queries):
+    if not arguments.plan_only and over.gone_on_with(own_copy(saved, source, job.savepoints), saved.queries, offsets):
         return
     of = f"{saved.checkpoint} of {saved.whose}, at {saved.made:%Y-%m-%d %H:%M:%S} UTC"
-    _print(over.shown(f"starts from savepoint {saved.name} of {saved.job}", saved.queries, _screen(), of))
+    read_on = None if offsets is None else reading_on(offsets, source, saved, job.spec, lambda: access_of(job.environment, arguments))
+    _print(over.shown(f"starts from savepoint {saved.name} of {saved.job}", saved.queries, _screen(), of, read_on))
     if arguments.plan_only:
         return
     if not arguments.yes:
         confirm(f"Start {job.name} of {job.environment.name} from this savepoint?", "yes")
     own = _imported(job, saved, source)
-    over.start_from(own, fork=arguments.fork, allow_non_restored_state=arguments.allow_non_restored_state)
+    over.start_from(own, fork=arguments.fork, allow_non_restored_state=allowed, offsets=offsets)
 
 
 def _imported(job: DeployedJob, saved: Savepoint, source: SavepointFolder) -> SavepointFolder:

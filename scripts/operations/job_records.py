@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
+from penstock.jobs.spec.initial_offsets import InitialOffsets
 from penstock.jobs.storage.checkpoint import BatchRecord
 from penstock.jobs.storage.driver_runs import DriverRunsFile
 from penstock.jobs.storage.generation import Generation, Rewound
@@ -62,19 +63,26 @@ class JobRecords:
             return None
         return None if any(last.batch >= 0 for _, last in self.last_micro_batches(newest)) else request
 
-    def started(self, newest: Generation, uri: str, batches: Mapping[str, int]) -> RewindRequest | None:
+    def started(
+        self, newest: Generation, uri: str, batches: Mapping[str, int], offsets: InitialOffsets | None = None
+    ) -> RewindRequest | None:
         """The request that the newest generation has obeyed, if it started from this savepoint and has not come to a micro-batch yet.
 
         Args:
             newest: the generation.
             uri: of the savepoint.
             batches: query -> its last micro-batch in the savepoint.
+            offsets: where its topics are read on at, instead of at the savepoint's offsets.
 
         Raises:
             PenstockError: JOB-008, JOB-009.
         """
         request = self.requests.read()
-        if request is None or request.start_from != uri or newest.rewind != Rewound(left=request.after):
+        if (
+            request is None
+            or (request.start_from, request.offsets) != (uri, offsets)
+            or newest.rewind != Rewound(left=request.after, offsets=request.offsets)
+        ):
             return None
         if newest.savepoint != uri or newest.number != request.after + 1:
             return None

@@ -23,7 +23,7 @@ from penstock.scripts.topics.errors import KafkaClusterNotFound, NoBrokersNamed
 from penstock.sizing.errors import PenstockError
 
 # Whose cause is that this machine is not where the job runs: the driver asks the brokers again.
-_NOT_FROM_HERE = (BrokersUnreachable, NoKafkaCredentials, NoBrokersNamed, KafkaClusterNotFound, AwsNotReached, AwsRefused)
+NOT_FROM_HERE = (BrokersUnreachable, NoKafkaCredentials, NoBrokersNamed, KafkaClusterNotFound, AwsNotReached, AwsRefused)
 _TOPICS = (Column("source"), Column("topic"), Column("partitions", right=True), Column("records to read", right=True))
 _SINKS = (Column("sink"), Column("rows that it has had", wraps=True))
 
@@ -81,12 +81,12 @@ def counted(spec: SpecFile, start: StartPoint, access: Callable[[], KafkaAccess]
         return Counted()
     try:
         brokers = Brokers(access(), group=f"penstock.{spec.job.metadata.name}")
-    except _NOT_FROM_HERE as error:
-        return Counted(why_not=_in_one_line(error))
+    except NOT_FROM_HERE as error:
+        return Counted(why_not=in_one_line(error))
     try:
         found = rewind.to(start, spec.job.spec.kafka_sources, brokers)
-    except _NOT_FROM_HERE as error:
-        return Counted(why_not=_in_one_line(error))
+    except NOT_FROM_HERE as error:
+        return Counted(why_not=in_one_line(error))
     finally:
         brokers.close()
     return Counted(tuple(_read_again(found)))
@@ -172,6 +172,7 @@ def twice(sink: Sink) -> str:
             return "are given to the function again, under other numbers of micro-batches"
 
 
-def _in_one_line(error: PenstockError) -> str:
+def in_one_line(error: PenstockError) -> str:
+    """An error without its fix."""
     rest = "; ".join(part for part in (error.given, error.need) if part)
     return f"{error.code}: {error.title}: {rest}" if rest else f"{error.code}: {error.title}"

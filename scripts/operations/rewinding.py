@@ -30,6 +30,7 @@ _REFUSALS = {
     error.code
     for error in (
         errors.CheckpointDamaged,
+        errors.OffsetsNotThere,
         errors.OffsetGone,
         errors.RecordsGone,
         errors.RewindImpossible,
@@ -173,7 +174,7 @@ class Rewinding:
 
     def _fulfils(self, begun: Generation, request: RewindRequest) -> bool:
         if request.start_from is not None:
-            return begun.savepoint == request.start_from and begun.rewind == Rewound(left=request.after)
+            return begun.savepoint == request.start_from and begun.rewind == Rewound(left=request.after, offsets=request.offsets)
         if request.back_to is not None:
             return begun.checkpoint == self.records.folder.generation(request.back_to).checkpoint
         return begun.rewind is not None and (begun.rewind.to, begun.rewind.left) == (request.to, request.after)

@@ -15,7 +15,10 @@ from penstock.jobs.spec import NamedConnection, SpecFile, load, named_connection
 from penstock.scripts.provisioning.errors import NotPreviewed
 
 # What says how the job is run elsewhere, what belongs to its topics, and what a bounded run contradicts.
-_DROPPED = ("local", "topics", "packages", "rewindTo", "restartNonce", "initialSavepointPath", "bounded", "trigger", "progressTimeout")
+_DROPPED = (
+    *("local", "topics", "packages", "rewindTo", "restartNonce", "initialSavepointPath", "initialOffsets"),
+    *("bounded", "trigger", "progressTimeout"),
+)
 _ROWS_AT_A_TIME = 10_000
 
 

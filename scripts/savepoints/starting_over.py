@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -9,6 +10,7 @@ from datetime import UTC, datetime
 from penstock.jobs.savepoints.folder import SavepointFolder
 from penstock.jobs.savepoints.manifest import SavedQuery
 from penstock.jobs.savepoints.taking import Taken, queries_of, take
+from penstock.jobs.spec.initial_offsets import InitialOffsets
 from penstock.jobs.storage.checkpoint import Checkpoint
 from penstock.jobs.storage.generation import Generation
 from penstock.scripts.operations.deployed_job import DeployedJob
@@ -18,18 +20,20 @@ from penstock.scripts.provisioning.errors import JobHasNotRun
 from penstock.scripts.render.screen import Screen
 from penstock.scripts.render.table import facts
 from penstock.scripts.savepoints.listing import after
+from penstock.scripts.savepoints.reading_on import ReadingOn, reading_on_lines
 
 _AGAIN = "what has come since then, also what the job has read: its rows of that are written twice"
 _FILES = "those that were open then are published with the rows that they had, unless the job's checkpoint has published them"
 
 
-def newest_of(job: DeployedJob, uri: str, *, allow_non_restored_state: bool) -> Generation:
+def newest_of(job: DeployedJob, uri: str, *, allow_non_restored_state: bool, offsets: InitialOffsets | None = None) -> Generation:
     """The newest generation of a job that is to start from a savepoint: a request is for the one after it.
 
     Args:
         job: the job.
         uri: of the savepoint.
         allow_non_restored_state: whether it may have queries that the app does not have.
+        offsets: where its topics are read on at, instead of at its offsets.
 
     Raises:
         JobHasNotRun: DEP-053, none has begun.
@@ -39,10 +43,13 @@ def newest_of(job: DeployedJob, uri: str, *, allow_non_restored_state: bool) -> 
     if current is not None:
         return current
     spec = job.spec.job.spec
-    lines = ["spec:", f"  initialSavepointPath: {uri}", *(["  allowNonRestoredState: true"] if allow_non_restored_state else [])]
+    read_on = [] if offsets is None else [f"  initialOffsets: {json.dumps(offsets) if isinstance(offsets, dict) else offsets}"]
+    lines = ["spec:", f"  initialSavepointPath: {uri}", *read_on, *(["  allowNonRestoredState: true"] if allow_non_restored_state else [])]
     deploy = f"penstock deploy {job.environment.name}"
     fix = "\n       ".join((f"put this into {job.spec.path}, and then {deploy}:", *lines))
-    if spec.initial_savepoint_path == uri and (spec.allow_non_restored_state or not allow_non_restored_state):
+    if (spec.initial_savepoint_path, spec.initial_offsets) == (uri, offsets) and (
+        spec.allow_non_restored_state or not allow_non_restored_state
+    ):
         fix = f"{deploy}: {job.spec.path} names this savepoint, and its first driver starts from it"
     need = "a job that a driver has run; the first driver of one that has not starts from the savepoint that the spec names"
     raise JobHasNotRun(path=f"job {job.name}", given="no generation", need=need, fix=fix)
@@ -80,7 +87,9 @@ class StartingOver:
                 step.said = f"{folder.name} is complete"
         return folder
 
-    def shown(self, how: str, queries: Mapping[str, SavedQuery], screen: Screen, of: str = "") -> Iterator[str]:
+    def shown(
+        self, how: str, queries: Mapping[str, SavedQuery], screen: Screen, of: str = "", reading_on: ReadingOn | None = None
+    ) -> Iterator[str]:
         """What the start means.
 
         Args:
@@ -88,22 +97,28 @@ class StartingOver:
             queries: of the savepoint.
             screen: where it goes.
             of: what the savepoint was taken of; empty if it is this job's, now.
+            reading_on: where it reads on, if not at the savepoint's offsets.
         """
         yield f"{self.job.name} {how}, as generation {self.newest.number + 1} with a new checkpoint"
         yield ""
         reads = [(f"query {name}" if name else "reads on", after(query)) for name, query in queries.items()]
         stays = f"{self.newest.checkpoint} stays where it is; penstock rewind --undo goes back to it"
         taken = [("taken of", of)] if of else []
-        yield from facts([*reads, ("read again", _AGAIN), ("files", _FILES), *taken, ("checkpoint", stays)], screen)
+        again = [("read again", _AGAIN)] if reading_on is None else []
+        yield from facts([*reads, *again, ("files", _FILES), *taken, ("checkpoint", stays)], screen)
+        if reading_on is not None:
+            yield ""
+            yield from reading_on_lines(reading_on, screen)
         yield ""
         yield from sinks_table(self.job.spec.job.spec, screen)
 
-    def gone_on_with(self, folder: SavepointFolder, queries: Mapping[str, SavedQuery]) -> bool:
+    def gone_on_with(self, folder: SavepointFolder, queries: Mapping[str, SavedQuery], offsets: InitialOffsets | None = None) -> bool:
         """Waits for a driver that an interrupted command has started, if it has obeyed the same request and committed nothing since.
 
         Args:
             folder: of the savepoint among those of the job.
             queries: of the savepoint.
+            offsets: where its topics are read on at, instead of at its offsets.
 
         Returns:
             Whether there is one: another start would do the same again.
@@ -113,14 +128,16 @@ class StartingOver:
         """
         from penstock.scripts.operations.rewinding import Rewinding  # the client of Kubernetes takes long to import
 
-        begun = self.job.records.started(self.newest, folder.uri, {name: query.batch for name, query in queries.items()})
+        begun = self.job.records.started(self.newest, folder.uri, {name: query.batch for name, query in queries.items()}, offsets)
         if begun is None:
             return False
         with self.job.cluster() as api:
             Rewinding(api, self.job.name, self.job.records, self.steps).go_on(begun)
         return True
 
-    def start_from(self, folder: SavepointFolder, *, fork: bool = False, allow_non_restored_state: bool = False) -> None:
+    def start_from(
+        self, folder: SavepointFolder, *, fork: bool = False, allow_non_restored_state: bool = False, offsets: InitialOffsets | None = None
+    ) -> None:
         """Requests the start from one of the job's savepoints, stops the driver, starts it, and waits until it reads.
 
         Raises:
@@ -132,6 +149,7 @@ class StartingOver:
         request = RewindRequest(
             after=self.newest.number,
             start_from=folder.uri,
+            offsets=offsets,
             of_another_job=fork,
             allow_non_restored_state=allow_non_restored_state,
             spec_rewind_to=self.job.spec.job.spec.rewind_to,

@@ -120,6 +120,41 @@ def test_a_rewind_goes_to_a_time_with_any_offset_or_in_epoch_milliseconds(tmp_pa
     assert load(path).job.spec.rewind_to == 1_678_886_400_000
 
 
+SAVEPOINT = "parallelism: 7\n  initialSavepointPath: s3a://bucket/j/savepoints/one"
+
+
+@pytest.mark.parametrize(
+    ("given", "offsets"),
+    [
+        ("savepointTime", "savepointTime"),
+        ("2023-03-15T18:50:00+05:30", 1_678_886_400_000),
+        ("1678886400000", 1_678_886_400_000),
+        ('{"clicks": {"0": 5, "1": -1}}', {"clicks": {0: 5, 1: -1}}),
+        ("{west.clicks: {0: -2}}", {"west.clicks": {0: -2}}),
+    ],
+)
+def test_a_start_from_a_savepoint_reads_on_at_a_time_or_at_offsets(tmp_path: Path, given: str, offsets: object) -> None:
+    path = tmp_path / "spec.yaml"
+    path.write_text(changed("parallelism: 7", f"{SAVEPOINT}\n  initialOffsets: {given}"))
+    assert load(path).job.spec.initial_offsets == offsets
+
+
+@pytest.mark.parametrize(
+    "given", ["soon", "2023-03-15T18:50:00", "true", "-1", "[]", "{}", "{clicks: 5}", "{clicks: {a: 5}}", "{clicks: {0: -3}}"]
+)
+def test_other_places_to_read_on_are_refused(tmp_path: Path, given: str) -> None:
+    found = faults(tmp_path, changed("parallelism: 7", f"{SAVEPOINT}\n  initialOffsets: {given}"))
+    assert [(code, line, path) for code, line, path in found] == [("SPEC-006", 8, "spec.initialOffsets")]
+
+
+def test_offsets_are_those_of_a_start_from_a_savepoint_whose_input_does_not_end(tmp_path: Path) -> None:
+    alone = changed("parallelism: 7", "parallelism: 7\n  initialOffsets: savepointTime")
+    assert faults(tmp_path, alone) == [("SPEC-008", 7, "spec.initialOffsets")]
+    ends = f"{SAVEPOINT}\n  initialOffsets: savepointTime\n  trigger: availableNow\n  bounded: true"
+    text = changed("parallelism: 7", ends).replace("topic: clicks,", "topic: clicks, startingOffsets: earliest,")
+    assert faults(tmp_path, text) == [("SPEC-008", 8, "spec.initialOffsets")]
+
+
 @pytest.mark.parametrize(
     ("source", "need"),
     [

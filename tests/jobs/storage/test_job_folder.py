@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from penstock.jobs.errors import CheckpointDamaged, CheckpointMissing, ConcurrentWriter, LeaseLost
+from penstock.jobs.spec.initial_offsets import InitialOffsets
 from penstock.jobs.spec.job import UpgradeMode
 from penstock.jobs.storage.checkpoint import BatchRecord, Checkpoint
 from penstock.jobs.storage.continuation import Continuation, InitialSavepoint, SavepointStart
@@ -60,7 +61,8 @@ def _begin(
 def _fill(folder: JobFolder, decided: Continuation) -> None:
     """What a driver writes first into a checkpoint that begins with a savepoint."""
     assert decided.start is not None
-    folder.checkpoint(decided.checkpoint).put_once(ORIGIN, Origin(savepoint=decided.start.uri, generation=decided.number).text)
+    origin = Origin(savepoint=decided.start.uri, generation=decided.number, offsets=decided.start.offsets)
+    folder.checkpoint(decided.checkpoint).put_once(ORIGIN, origin.text)
 
 
 def _generation(decided: Continuation, fingerprint: Fingerprint, mode: UpgradeMode = "last-state") -> Generation:
@@ -243,6 +245,27 @@ def test_a_checkpoint_that_a_driver_has_begun_to_fill_is_filled_by_the_same_star
     assert folder.continuation(ONE, "last-state", None, _request(after=1, to=7)).checkpoint == 3
     assert folder.continuation(OTHER, "stateless").checkpoint == 3
     assert _numbers(folder.continuation(ONE, "last-state")) == (1, 1, False)
+
+
+def test_a_checkpoint_that_was_filled_with_other_offsets_is_not_that_of_the_next_start(folder: JobFolder) -> None:
+    _begin(folder, ONE, "last-state")
+
+    def asked(offsets: InitialOffsets | None) -> Continuation:
+        request = _request(after=1, start_from=ONE_SAVED).model_copy(update={"offsets": offsets})
+        return folder.continuation(ONE, "last-state", None, request)
+
+    given: InitialOffsets = {"clicks": {0: 5, 1: -1}}
+    for number, offsets in enumerate([None, 7, given, "savepointTime"], start=2):
+        failed = asked(offsets)
+        assert (failed.checkpoint, failed.start, failed.rewind) == (
+            number,
+            SavepointStart(ONE_SAVED, offsets=offsets),
+            Rewound(left=1, offsets=offsets),
+        )
+        _fill(folder, failed)
+        assert asked(offsets).checkpoint == number
+    # The same text as a release that knows no offsets writes.
+    assert folder.checkpoint(2).get(ORIGIN) == f'{{"savepoint":"{ONE_SAVED}","generation":2}}'
 
 
 def test_the_first_generation_does_not_begin_with_what_a_failed_start_has_left(folder: JobFolder) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import uuid
 from datetime import UTC, datetime
 
@@ -9,6 +10,7 @@ import pytest
 from pydantic import ValidationError
 
 from penstock.jobs.errors import CheckpointDamaged
+from penstock.jobs.spec.initial_offsets import InitialOffsets
 from penstock.jobs.storage.rewind_request import NamedStart, RewindRequest, RewindRequestFile
 from tests.jobs.storage.conftest import BUCKET
 from tests.jobs.storage.faulty_s3 import FaultyS3
@@ -71,6 +73,22 @@ def test_a_request_may_name_where_it_begins(file: RewindRequestFile, to: NamedSt
 def test_a_request_goes_to_a_time_or_back(both: dict[str, int]) -> None:
     with pytest.raises(ValidationError, match="exactly one of to, backTo and startFrom"):
         RewindRequest(after=1, asked=ASKED, **both)
+
+
+@pytest.mark.parametrize("offsets", ["savepointTime", 1_764_000_000_000, {"clicks": {0: 5, 1: -1}}])
+def test_a_start_from_a_savepoint_may_say_where_it_reads_on(file: RewindRequestFile, offsets: InitialOffsets) -> None:
+    plain = RewindRequest(after=1, start_from="s3a://b/j/savepoints/one", asked=ASKED)
+    request = plain.model_copy(update={"offsets": offsets})
+    assert file.replace(None, request)
+    assert file.read() == request and request.same_as(file.read()) and not plain.same_as(request)
+    with pytest.raises(ValidationError, match="offsets only with startFrom"):
+        RewindRequest(after=1, to=7, offsets=offsets, asked=ASKED)
+
+
+def test_a_request_has_nothing_that_it_does_not_ask_for(file: RewindRequestFile) -> None:
+    """An earlier release refuses fields that it does not know."""
+    assert file.replace(None, ONE)
+    assert {"offsets", "startFrom", "backTo"}.isdisjoint(json.loads(file.get("rewind.json") or ""))
 
 
 def test_the_same_is_asked_by_another_person_at_another_time() -> None:

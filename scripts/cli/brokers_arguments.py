@@ -1,0 +1,28 @@
+"""``--brokers``, ``--security`` and ``--ca-file``: how a command reaches the brokers of an environment."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import get_args
+
+from penstock.infra.environment import Environment
+from penstock.jobs.configuration.kafka_access import KafkaAccess, Security
+from penstock.scripts.topics.address import access
+
+
+def add_brokers_arguments(parser: argparse.ArgumentParser) -> None:
+    """All three."""
+    parser.add_argument("--brokers", metavar="HOST:PORT", help="bootstrap servers, comma-separated (default: the environment's)")
+    parser.add_argument("--security", choices=get_args(Security), help="security protocol of the listener (default: the environment's)")
+    parser.add_argument("--ca-file", type=Path, metavar="FILE", help="PEM file with the brokers' CA certificates")
+
+
+def access_of(environment: Environment, arguments: argparse.Namespace) -> KafkaAccess:
+    """How the brokers are reached.
+
+    Raises:
+        PenstockError: as `access`.
+    """
+    ca_file = None if arguments.ca_file is None else str(arguments.ca_file)
+    return access(environment, arguments.brokers, arguments.security, ca_file)
