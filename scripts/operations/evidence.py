@@ -18,6 +18,7 @@ from pydantic.alias_generators import to_camel
 
 from penstock.infra.image_tag import VARIABLE
 from penstock.jobs.spec import SpecFile
+from penstock.jobs.spec.app_module import sql_beside
 from penstock.jobs.storage.checkpoint import FINISHED
 from penstock.jobs.storage.driver_runs import DriverRunsFile
 from penstock.jobs.storage.generation import Generation
@@ -33,8 +34,8 @@ if TYPE_CHECKING:
 # Ours: the driver reads by then, and a micro-batch takes less than its trigger, which is seconds to minutes.
 LIMIT_S = 600.0
 LOOK_EVERY_S = 2.0
-# Of the code here, or the tool: neither is in the cluster before an image is built, which has another tag.
-_NOT_DEPLOYED = {"app", "penstock"}
+# Code, and the tool: neither is in the cluster before an image is built, which has another tag.
+_OF_THE_IMAGE = {"app", "penstock"}
 _TEXT = """python3 -c 'import json, sys; sys.stdout.write(json.load(sys.stdin)["text"])'"""
 
 Outcome = Literal["committed", "idle", "finished", "failed", "stopped", "no commit"]
@@ -85,6 +86,7 @@ class Awaited:
         tag: of the image that runs, if it is to change; None: it stays.
         respelled: whether the spec changes.
         recorded: whether that of the generation before is known.
+        sql: name of its app if that is an SQL file beside the spec, and changes.
     """
 
     spec: SpecFile
@@ -93,6 +95,7 @@ class Awaited:
     tag: str | None
     respelled: bool
     recorded: bool
+    sql: str | None = None
 
     @property
     def name(self) -> str:
@@ -115,7 +118,11 @@ def awaited(changes: Sequence[JobChanges], specs: Sequence[SpecFile], bucket: st
     by_name = {spec.job.metadata.name: spec for spec in specs}
     found = []
     for job in changes:
-        deployed = {change.what: change for change in job.changes if change.effect != "nothing" and change.what not in _NOT_DEPLOYED}
+        spec = by_name[job.job]
+        # Deployed with the spec, so that it needs no other image.
+        sql = next(iter(sql_beside(spec.job.spec.app, spec.path.parent)), None)
+        left_out = _OF_THE_IMAGE - ({"app"} if sql else set())
+        deployed = {change.what: change for change in job.changes if change.effect != "nothing" and change.what not in left_out}
         uri = f"s3a://{bucket}/{job.job}"
         if job.generation is None or not deployed or _is_over(JobFolder(uri, s3), job.generation):
             continue
@@ -125,7 +132,8 @@ def awaited(changes: Sequence[JobChanges], specs: Sequence[SpecFile], bucket: st
         folder = JobFolder(uri, s3)
         recorded = folder.recorded_spec(job.generation) is not None
         token, tag = runs[-1].token if runs else 0, image.before if image else None
-        found.append(Awaited(by_name[job.job], folder.generation(job.generation), token, tag, respelled, recorded))
+        rewritten = sql if "app" in deployed else None
+        found.append(Awaited(spec, folder.generation(job.generation), token, tag, respelled, recorded, rewritten))
     return found
 
 
@@ -243,11 +251,13 @@ class Watch:
         return Evidence(job=job.name, outcome=outcome, generation=generation, cause=cause, go_back=tuple(self._back(job)))
 
     def _back(self, job: Awaited) -> Iterator[str]:
-        """Commands that deploy the job as it was: its spec as recorded, and its image."""
+        """Commands that deploy the job as it was: its spec as recorded, its app if that is deployed with it, and its image."""
         recorded = f"s3://{self._bucket}/{job.name}/penstock/generations/{job.before.number}.spec.json"
         if job.respelled and not job.recorded:
             yield f"# {job.spec.path} as it was, which an earlier release has not recorded"
         elif job.respelled:
             yield f"aws s3 cp {recorded} - | {_TEXT} > {shlex.quote(str(job.spec.path))}"
+        if job.sql is not None:
+            yield f"# {job.spec.path.parent / job.sql} as it was, which is not recorded"
         tag = f"{VARIABLE}={job.name}={job.tag} " if job.tag is not None else ""
         yield f"{tag}penstock deploy {shlex.quote(self._environment)} jobs-charts"

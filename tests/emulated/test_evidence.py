@@ -227,3 +227,15 @@ def test_a_bounded_run_that_has_finished_is_not_waited_for(place: Place) -> None
 def test_what_only_differs_here_is_not_waited_for(place: Place, what: str) -> None:
     changes: dict[str, Any] = {"job": "clicks", "generation": 1, "state": "goes on with its state", "changes": (change(what),)}
     assert awaited([JobChanges(**changes)], [place.spec], place.bucket, place.s3) == []
+
+
+def test_an_sql_app_is_deployed_with_its_spec_and_waited_for(place: Place) -> None:
+    (place.spec.path.parent / "clicks.sql").write_text("CREATE SOURCE a (user STRING); INSERT INTO out SELECT user FROM a;")
+    place.spec.path.write_text(SPEC.replace("app: app", "app: clicks.sql"))
+    place.spec = load(place.spec.path)
+    found = place.after(lambda: None, change("app"), limit_s=0)
+    assert found.outcome == "no commit"
+    assert found.go_back == (
+        f"# {place.spec.path.parent / 'clicks.sql'} as it was, which is not recorded",
+        "penstock deploy production.yaml jobs-charts",
+    )
