@@ -58,6 +58,7 @@ class LocalRun:
         lines: connection -> lines that its socket sends.
         connections: name -> URL of the servers started for them.
         master_port: of the master of its executors, 0 for a free one.
+        stall_limit_s: the longest time without an event from the driver, in seconds.
     """
 
     job: Job
@@ -75,6 +76,7 @@ class LocalRun:
     lines: Mapping[str, int] = field(default_factory=dict)
     connections: Mapping[str, str] = field(default_factory=dict)
     master_port: int = 0
+    stall_limit_s: float = STALL_LIMIT_S
     cluster: SparkCluster | None = None
 
     @property
@@ -313,12 +315,12 @@ class LocalRun:
 
     def _next(self, driver: LocalDriver) -> dict[str, Any]:
         """The driver's next event, while everything around it runs."""
-        for _ in range(int(STALL_LIMIT_S / _LOOK_S)):
+        for _ in range(int(self.stall_limit_s / _LOOK_S)):
             self.check()
             event = driver.next_event(_LOOK_S)
             if event is not None:
                 return event
-        need = f"progress of the driver within {STALL_LIMIT_S} s"
+        need = f"progress of the driver within {self.stall_limit_s:g} s"
         raise RunTooLong(path=self.job.name, need=need, fix=f"check {driver.log}")
 
     def _all_read(self, ends: Mapping[str, Mapping[str, int]]) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from confluent_kafka.admin import AdminClient
 
@@ -25,7 +25,7 @@ from penstock.sizing.plan import plan
 from tests.pods import team_job
 from tests.pods.cluster_under_test import ClusterUnderTest
 from tests.pods.forwarding import Forwarding
-from tests.pods.pod_run import PodRun, ReleasedJob
+from tests.pods.pod_run import STALL_LIMIT_S, PodRun, ReleasedJob
 from tests.pods.team_job import Surroundings
 
 if TYPE_CHECKING:
@@ -59,7 +59,8 @@ def run_of(
         (folder / "values").mkdir()
         released = ReleasedJob(job.name, release, cluster, helm, folder / "values")
         machine = LocalMachine("the cluster", {}, ())
-        yield PodRun(job, local, machine, folder / "run", Steps(), connections=servers.urls, released=released)
+        further: dict[str, Any] = {"connections": servers.urls, "stall_limit_s": STALL_LIMIT_S, "released": released}
+        yield PodRun(job, local, machine, folder / "run", Steps(), **further)
 
 
 def run_to_the_end(run: PodRun, faults: Faults | None = None, *, failures_allowed: int = 0) -> Verdict:
@@ -82,6 +83,7 @@ def run_to_the_end(run: PodRun, faults: Faults | None = None, *, failures_allowe
             run.feed(run.records())
         run.process(driver)
         assert not run.faults
+        assert run.complete
         if run.bounded:
             run.released.wait_until_complete()
         else:

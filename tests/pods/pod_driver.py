@@ -18,6 +18,7 @@ from penstock.scripts.local.driver import reported_error
 from penstock.sizing.errors import PenstockError, raise_all
 
 _LOOK_S = 0.5
+_SHOWN_LINES = 40
 
 
 class PodDriver:
@@ -72,6 +73,11 @@ class PodDriver:
 
     def kill(self) -> None:
         """The pod is its controller's."""
+
+    @property
+    def log(self) -> str:
+        """For people: the end of its log, which is gone with the pod."""
+        return "\n".join(["the driver's log, which ends with", *self.lines[-_SHOWN_LINES:]])
 
     def _follow(self) -> None:
         while not self._ended.wait(_LOOK_S):

@@ -11,14 +11,16 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
+from penstock.jobs.local.recording import Record
+from penstock.scripts.local.kafka_topics import Fed
 from penstock.scripts.local.run import LocalRun
 from tests.kube.charts import Release
 from tests.pods import team_job
 from tests.pods.cluster_under_test import ClusterUnderTest
 from tests.pods.pod_driver import PodDriver
 
-# From the release to a driver that reads: two JVMs start on two cores that are busy with them.
-START_LIMIT_S = 600
+# More than `progressTimeout`, after which a driver says itself that it hangs, and the start of the next one.
+STALL_LIMIT_S = 900
 
 
 @dataclass(frozen=True)
@@ -60,6 +62,10 @@ class ReleasedJob:
     def checked(self, release: Release) -> subprocess.CompletedProcess[str]:
         """Releases another version of the job if its check passes. Helm's end."""
         return team_job.checked(self.helm, release, self.cluster.kubeconfig, self.folder)
+
+    def tried(self, release: Release, ready_s: int) -> subprocess.CompletedProcess[str]:
+        """Releases another version of the job if its check passes, and rolls back if its driver does not become ready. Helm's end."""
+        return team_job.tried(self.helm, release, self.cluster.kubeconfig, self.folder, ready_s)
 
     def uninstall(self) -> None:
         """Removes the job and waits until its namespace is gone."""
@@ -106,13 +112,34 @@ class PodRun(LocalRun):
         faults: number of committed micro-batches -> what is done to the job then, and only once.
         looks: the same -> what is looked at then.
         failures_allowed: how many failures of the driver are left to its pod, which starts it again.
+        parts: in how many parts the input is written; each after the first by `feed_more`.
     """
 
     released: ReleasedJob | None = None
     faults: dict[int, Callable[[ReleasedJob], None]] = field(default_factory=dict)
     looks: dict[int, Callable[[ReleasedJob], None]] = field(default_factory=dict)
     failures_allowed: int = 0
+    parts: int = 1
+    _held_back: list[dict[str, list[Record]]] = field(default_factory=list)
     _since: float | None = None
+
+    @property
+    def complete(self) -> bool:
+        """Whether all parts of the input are written."""
+        return not self._held_back
+
+    def feed(self, records: Mapping[str, list[Record]]) -> None:
+        """Writes the input, or its first part, to its topics."""
+        parts = [{topic: _part(some, number, self.parts) for topic, some in records.items()} for number in range(self.parts)]
+        first, *self._held_back = parts
+        super().feed(first)
+
+    def feed_more(self) -> None:
+        """Writes the next part of the input."""
+        before = self.fed
+        self.fed = {}
+        super().feed(self._held_back.pop(0))
+        self.fed = {topic: _together(fed, self.fed[topic]) for topic, fed in before.items()}
 
     def _show(self, batch: Mapping[str, Any], committed: Mapping[str, Any], ends: Mapping[str, Mapping[str, int]]) -> None:
         super()._show(batch, committed, ends)
@@ -130,6 +157,14 @@ class PodRun(LocalRun):
     def _driver(self) -> Any:
         assert self.released is not None
         return _Released(self.released, self.failures_allowed, bounded=self.bounded)
+
+
+def _part(records: list[Record], number: int, parts: int) -> list[Record]:
+    return records[len(records) * number // parts : len(records) * (number + 1) // parts]
+
+
+def _together(fed: Fed, more: Fed) -> Fed:
+    return Fed(fed.partitions, fed.records + more.records, {**fed.ends, **more.ends}, fed.flush | more.flush)
 
 
 class _Released:

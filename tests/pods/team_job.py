@@ -14,6 +14,7 @@ import yaml
 
 from penstock.infra.environment_file import load
 from penstock.jobs.configuration.runtime import JOB_LABEL
+from penstock.jobs.spec.app_module import sql_beside
 from penstock.scripts import layout
 from penstock.scripts.provisioning.stacks import synthesized
 from tests.kube.charts import Release, attempted, ran, releases
@@ -22,6 +23,8 @@ from tests.kube.charts import Release, attempted, ran, releases
 CHECKPOINTS, OUTPUT = "penstock-local-checkpoints", "penstock-local-output"
 # More than the check's own deadline.
 CHECK_LIMIT_S = 540
+# The file of the environment that a release is of, in the release's folder.
+ENVIRONMENT = "environment.yaml"
 _SPECS = layout.ROOT / "jobs" / "specs"
 # The driver and two executors share two cores with everything else.
 SMALL = {"parallelism": 4, "executor": {"slots": 2, "cores": "250m", "memory": "2g"}, "driver": {"cores": "250m", "memory": "2g"}}
@@ -43,6 +46,8 @@ def small_spec(name: str, folder: Path, *, batches: int = 1, **changes: Any) -> 
         if "maxOffsetsPerTrigger" in source["kafka"]:
             source["kafka"]["maxOffsetsPerTrigger"] //= batches
     folder.mkdir(parents=True, exist_ok=True)
+    for app, text in sql_beside(document["spec"]["app"], _SPECS).items():
+        (folder / app).write_text(text, encoding="utf-8")
     file = folder / f"{name}.yaml"
     file.write_text(yaml.safe_dump(document, sort_keys=False), encoding="utf-8")
     return file
@@ -75,11 +80,11 @@ def release(spec: Path, around: Surroundings, folder: Path, connections: Mapping
     Args:
         spec: its spec.
         around: what it talks to.
-        folder: for the environment and its stacks.
+        folder: for the environment, as `ENVIRONMENT`, and its stacks.
         connections: name -> URL.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    file = folder / "environment.yaml"
+    file = folder / ENVIRONMENT
     file.write_text(yaml.safe_dump(_environment(spec, around, connections or {}), sort_keys=False), encoding="utf-8")
     stacks = synthesized(load(str(file)), folder / "stacks", only=("jobs-charts",), base=os.environ)
     outputs = {"checkpointsbucket": CHECKPOINTS, "outputbucket": OUTPUT, "repository_url": around.image.rpartition(":")[0]}
@@ -129,17 +134,27 @@ def installed(helm: Path, own: Release, kubeconfig: Path, folder: Path) -> None:
 
 def checked(helm: Path, own: Release, kubeconfig: Path, folder: Path) -> subprocess.CompletedProcess[str]:
     """Upgrades a release as a deploy does, with the check before it."""
-    options = (
-        "--namespace",
-        own.namespace,
-        "--values",
-        own.values_file(folder),
-        "--kubeconfig",
-        kubeconfig,
-        "--timeout",
-        f"{CHECK_LIMIT_S}s",
-    )
-    return attempted(helm, "upgrade", own.name, own.chart, *options, limit_s=CHECK_LIMIT_S + 60)
+    return _upgraded(helm, own, kubeconfig, folder, CHECK_LIMIT_S)
+
+
+def tried(helm: Path, own: Release, kubeconfig: Path, folder: Path, ready_s: int) -> subprocess.CompletedProcess[str]:
+    """Upgrades a release as a deploy does, with the check before it and a rollback if the driver does not become ready.
+
+    Args:
+        helm: the command.
+        own: the release.
+        kubeconfig: of the cluster.
+        folder: for the release's values.
+        ready_s: what the check, the changed driver and that of the rollback get, each.
+    """
+    return _upgraded(helm, own, kubeconfig, folder, ready_s, "--atomic")
+
+
+def _upgraded(helm: Path, own: Release, kubeconfig: Path, folder: Path, timeout_s: int, *further: str) -> subprocess.CompletedProcess[str]:
+    place: tuple[str | Path, ...] = ("--namespace", own.namespace, "--values", own.values_file(folder), "--kubeconfig", kubeconfig)
+    options = (*place, "--timeout", f"{timeout_s}s", *further)
+    # Helm waits that long for the hooks, for the pods, and for those of a rollback.
+    return attempted(helm, "upgrade", own.name, own.chart, *options, limit_s=3 * timeout_s + 60)
 
 
 def uninstalled(helm: Path, own: Release, kubeconfig: Path) -> None:

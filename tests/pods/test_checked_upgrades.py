@@ -13,14 +13,14 @@ from tests.pods.job_run import Faults, run_of, run_to_the_end
 from tests.pods.pod_run import ReleasedJob
 from tests.pods.team_job import CHECKPOINTS, Surroundings, small_spec
 
-JOB = "flights"
+SPEC, JOB = "page_counts", "page-counts"
 IDENTITY = f"{JOB}/checkpoints/1/penstock/identity"
 
 
 def test_a_refused_upgrade_leaves_the_driver_and_a_taken_one_loses_no_row(
     cluster: ClusterUnderTest, local: LocalEnvironment, around: Surroundings, helm: Path, tmp_path: Path
 ) -> None:
-    changed = team_job.release(small_spec(JOB, tmp_path / "changed", trigger="3s"), around, tmp_path / "release-changed")
+    changed = team_job.release(small_spec(SPEC, tmp_path / "changed", batches=4, trigger="3s"), around, tmp_path / "release-changed")
     ended: list[int] = []
 
     def the_checkpoint_seems_to_be_gone(job: ReleasedJob) -> None:
@@ -42,7 +42,7 @@ def test_a_refused_upgrade_leaves_the_driver_and_a_taken_one_loses_no_row(
         ended.append(done.returncode)
 
     faults: Faults = {1: the_checkpoint_seems_to_be_gone, 2: the_spec_is_changed}
-    with run_of(small_spec(JOB, tmp_path), cluster, local, around, helm, tmp_path) as run:
+    with run_of(small_spec(SPEC, tmp_path, batches=4), cluster, local, around, helm, tmp_path) as run:
         verdict = run_to_the_end(run, faults)
     assert ended == [1, 0]
     assert verdict.compared
