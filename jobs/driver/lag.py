@@ -138,7 +138,7 @@ class JobLag:
 
     @property
     def all_idle(self) -> bool:
-        """Whether each query has read everything since its last micro-batch; none has before it has looked for records."""
+        """Whether each query has found nothing to read since its last micro-batch; none has before it has looked for records."""
         return not self._busy
 
     def committed(
@@ -162,6 +162,11 @@ class JobLag:
                     self._behind[other][topic] = max(self._behind[other].get(topic, 0), seen[topic])
             self._gauges.behind(self.records)
         return own
+
+    def began(self, query: str) -> None:
+        """Takes note that a micro-batch of a query has begun."""
+        with self._one_at_a_time:
+            self._busy.add(query)
 
     def idle(self, query: str) -> int:
         """Takes note that a query has read everything.

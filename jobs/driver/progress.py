@@ -71,6 +71,7 @@ class ProgressListener(LightListener):
         self._until = until
         self._windows_only = windows_only
         self._close_when_idle = close_when_idle
+        batches.pulse.began = self._began
         # Id of the query's run, by which events are known.
         self._run: str | None = None
         # Set only by the query's termination, which Spark reports last.
@@ -116,9 +117,16 @@ class ProgressListener(LightListener):
         if str(event.runId) == self._run:
             self._idle()
 
+    def _began(self) -> None:
+        self._job_lag.began(self._query)
+        self._batches.lease.idle = False
+
     def _idle(self) -> None:
         self._batches.pulse.beat()
         behind = self._job_lag.idle(self._query)
+        if self._batches.pulse.thread is not None:
+            # Spark reports asynchronously: a micro-batch has begun since.
+            self._job_lag.began(self._query)
         self._batches.lease.idle = self._job_lag.all_idle
         self._batches.idle(FOREVER_MS if self._close_when_idle else time.time_ns() // 1_000_000)
         self._emit("idle", {"lagRecords": behind})

@@ -72,7 +72,7 @@ class LeaseRecord(BaseModel):
         duration_s: seconds that the lease lasts without a renewal.
         renewal: number of renewals; makes every content, and so every ETag, another.
         state: what the holder does.
-        idle: whether all of its queries had read everything after their last micro-batches; one that has begun since is not known of.
+        idle: whether all of its queries had read everything after their last micro-batches, and none has begun since.
     """
 
     model_config = ConfigDict(frozen=True, alias_generator=to_camel, validate_by_name=True)

@@ -78,6 +78,10 @@ def test_a_job_is_idle_while_each_of_its_queries_has_read_everything() -> None:
     assert job.all_idle
     job.committed("one", [(_text(a={"0": 8}), _text(a={"0": 8}))])
     assert not job.all_idle
+    job.idle("one")
+    assert job.all_idle
+    job.began("two")
+    assert not job.all_idle
 
 
 def test_positions_are_those_of_the_source_that_has_read_the_least_of_a_topic() -> None:
