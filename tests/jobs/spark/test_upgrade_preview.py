@@ -38,7 +38,7 @@ def _row(clock: str, key: str, n: int) -> dict[str, Any]:
     return {"key": key, "at": f"2025-04-05T12:{clock}Z", "n": n}
 
 
-def _written(s3: S3Client) -> list[tuple[str, str, str]]:
+def written(s3: S3Client) -> list[tuple[str, str, str]]:
     """Everything in the job's buckets."""
     found = []
     for bucket in (CHECKPOINTS, OUTPUT):
@@ -49,7 +49,7 @@ def _written(s3: S3Client) -> list[tuple[str, str, str]]:
     return found
 
 
-def _topics(brokers: str, job: TestedJob) -> dict[str, int]:
+def topics_of(brokers: str, job: TestedJob) -> dict[str, int]:
     """The ends of the job's topics, and what its consumer group has committed."""
     consumer = Consumer({"bootstrap.servers": brokers, "group.id": f"penstock.{job.name}"})
     try:
@@ -61,7 +61,8 @@ def _topics(brokers: str, job: TestedJob) -> dict[str, int]:
         consumer.close()
 
 
-def _environment(aws: EmulatedAws, job: TestedJob, folder: Path) -> Path:
+def environment_of(aws: EmulatedAws, job: TestedJob, folder: Path) -> Path:
+    """The file of an environment that has the job."""
     data = environment(aws, f"p{uuid.uuid4().hex[:8]}").model_dump(by_alias=True, exclude_none=True)
     data["spec"] |= {"jobs": [str(job.spec)], "buckets": {"checkpoints": CHECKPOINTS, "output": OUTPUT}}
     file = folder / "environment.yaml"
@@ -90,8 +91,8 @@ def test_a_preview_shows_the_rows_that_changed_code_writes_otherwise_and_writes_
     old.mkdir()
     app.rename(old / app.name)
     app.write_text(APP.format(n="if(n > 2, 2 * n, n)"), encoding="utf-8")
-    file = _environment(aws, job, tmp_path)
-    before = _written(surroundings.s3), _topics(surroundings.brokers, job)
+    file = environment_of(aws, job, tmp_path)
+    before = written(surroundings.s3), topics_of(surroundings.brokers, job)
 
     parser = argparse.ArgumentParser()
     upgrade.add_arguments(parser)
@@ -100,7 +101,7 @@ def test_a_preview_shows_the_rows_that_changed_code_writes_otherwise_and_writes_
     assert upgrade.run(parser.parse_args(words)) == 0
     found = json.loads(capsys.readouterr().out)
 
-    assert (_written(surroundings.s3), _topics(surroundings.brokers, job)) == before
+    assert (written(surroundings.s3), topics_of(surroundings.brokers, job)) == before
     assert (found["withState"], found["queries"][""]["batch"] >= 0, found["notes"]) == (True, True, [])
     outputs = {one["output"]: one for one in found["outputs"]}
     first = "2025-04-05T12:30:00.000Z"
