@@ -12,7 +12,7 @@ from penstock.jobs.errors import OffsetsNotThere
 from penstock.jobs.kafka.brokers import Brokers
 from penstock.jobs.savepoints.folder import SavepointFolder
 from penstock.jobs.savepoints.manifest import Savepoint
-from penstock.jobs.savepoints.other_offsets import Change, Offsets, ReadSource, changes, sources_of
+from penstock.jobs.savepoints.other_offsets import Change, Offsets, ReadSource, changes, of_these_sources, sources_of
 from penstock.jobs.spec import KafkaSource, SpecFile
 from penstock.jobs.spec.initial_offsets import EARLIEST, LATEST, SAVEPOINT_TIME, InitialOffsets
 from penstock.jobs.storage.checkpoint import BatchRecord
@@ -73,6 +73,24 @@ def found(
     starts = [(one, ranges[one.name, _start(asked, savepoint, one)]) for one in read]
     raise_all(fault for one, of in starts for fault in _faults(asked, one, of))
     return [(one, _offsets(asked, one, of)) for one, of in starts]
+
+
+def as_read_on(asked: InitialOffsets | None, folder: SavepointFolder, savepoint: Savepoint, spec: SpecFile) -> Savepoint:
+    """A savepoint as a job is compared with that starts from it: with other offsets, those that it has are of the sources of the spec.
+
+    Args:
+        asked: where the topics are read on at; None: at the savepoint's own offsets.
+        folder: of the savepoint.
+        savepoint: its manifest.
+        spec: the job's.
+
+    Raises:
+        PenstockError: as `refuse_without_the_brokers`.
+    """
+    if asked is None:
+        return savepoint
+    refuse_without_the_brokers(asked, folder, savepoint)
+    return of_these_sources(savepoint, spec.job.spec.sources)
 
 
 def refuse_without_the_brokers(asked: InitialOffsets, folder: SavepointFolder, savepoint: Savepoint) -> None:

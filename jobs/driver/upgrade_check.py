@@ -25,13 +25,12 @@ from penstock.jobs.driver.check import queries_on
 from penstock.jobs.driver.fingerprint import fingerprint
 from penstock.jobs.driver.generations import refuse_another_checkpoint
 from penstock.jobs.driver.going_on import begun, refuse_a_socket
-from penstock.jobs.driver.initial_offsets import refuse_without_the_brokers
+from penstock.jobs.driver.initial_offsets import as_read_on
 from penstock.jobs.driver.pod import leave_message
 from penstock.jobs.driver.repartitioning import refuse_unsupported
 from penstock.jobs.errors import BucketUnreachable, ConditionalWriteFailed, UpgradeNotChecked
 from penstock.jobs.savepoints.before_upgrade import is_due, savepoint_name
 from penstock.jobs.savepoints.folder import SavepointFolder
-from penstock.jobs.savepoints.other_offsets import of_these_sources
 from penstock.jobs.savepoints.starting import refuse_another_job, refuse_lost_queries
 from penstock.jobs.spec import JobSpec, SpecFile, load
 from penstock.jobs.spec.stage_settings import SHUFFLE_PARTITIONS, stages_conf
@@ -128,9 +127,7 @@ def _from_savepoint(configuration: RuntimeConfiguration, spec: SpecFile, start: 
     folder = SavepointFolder(start.uri)
     savepoint = folder.manifest()
     refuse_another_job(savepoint, start.uri, spec.job.metadata.name, start)
-    if start.offsets is not None:
-        refuse_without_the_brokers(start.offsets, SavepointFolder(start.uri), savepoint)
-        savepoint = of_these_sources(savepoint, spec.job.spec.sources)
+    savepoint = as_read_on(start.offsets, folder, savepoint, spec)
     if spec.job.spec.checkpoint.state_schema == "any":
         return "checkpoint.stateSchema is any: Spark decides when the driver starts"
     saved = NoCheckpoint(start.uri, further=[name for name in savepoint.queries if name])

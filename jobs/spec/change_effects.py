@@ -29,6 +29,7 @@ class FieldEffect(NamedTuple):
 
 
 _SUBSCRIPTION = FieldEffect("state must be reset", "the checkpoint's offsets are those of the topics that the source began with (JOB-105)")
+_READS_ON = FieldEffect("restart with state", "the job starts from the savepoint and reads on at initialOffsets")
 _MORE_TOPICS = FieldEffect("restart with state", "the topics that are added are read from their beginning, whatever startingOffsets says")
 _MORE_SOURCES = FieldEffect(
     "restart with state", "if another output reads it; a query that goes on must have those it began with: penstock upgrade check"
@@ -273,6 +274,8 @@ def effect_of(field: ChangedField, before: StreamingJob, now: StreamingJob) -> F
         before: the spec that runs.
         now: the spec that is wanted.
     """
+    if EFFECTS[field.kind] is _SUBSCRIPTION and _reads_on(before, now):
+        return _READS_ON
     if EFFECTS[field.kind] is _SUBSCRIPTION and _named(before, field) and _named(before, field) <= _named(now, field):
         return _MORE_TOPICS
     if ".".join(field.kind) == _SOURCE and field.path[-1] not in before.spec.sources:
@@ -280,6 +283,13 @@ def effect_of(field: ChangedField, before: StreamingJob, now: StreamingJob) -> F
     if EFFECTS[field.kind] in (_SLOTS, _PARTITIONS) and now.spec.upgrade_mode == "savepoint" and not now.spec.bounded:
         return _REPARTITIONED
     return EFFECTS[field.kind]
+
+
+def _reads_on(before: StreamingJob, now: StreamingJob) -> bool:
+    """Whether the job starts from a savepoint, and not at its offsets."""
+    old, new = before.spec, now.spec
+    another = old.initial_savepoint_path != new.initial_savepoint_path and old.restart_nonce != new.restart_nonce
+    return another and new.initial_offsets is not None
 
 
 def _named(job: StreamingJob, field: ChangedField) -> set[str]:

@@ -11,6 +11,7 @@ from pydantic.alias_generators import to_camel
 
 from penstock.jobs.driver.checkpoint_changes import checkpoint_changes
 from penstock.jobs.driver.fixed_parallelism import FixedParallelism
+from penstock.jobs.driver.initial_offsets import as_read_on
 from penstock.jobs.driver.repartitioning import refuse_unsupported
 from penstock.jobs.driver.sink_changes import sink_changes
 from penstock.jobs.savepoints.before_upgrade import savepoint_name
@@ -94,7 +95,7 @@ def _from_savepoint(
     place = {"job": spec.job.metadata.name, "generation": current.number if current else None, "checkpoint": start.uri}
     try:
         folder = SavepointFolder(start.uri, s3)
-        saved = folder.manifest()
+        saved = as_read_on(start.offsets, folder, folder.manifest(), spec)
         refuse_lost_queries(saved, start, list(now))
         settings = {name: folder.settings(saved, name) for name in _with_state(now) if name in saved.queries}
         notes = tuple(_repartitioned(start.uri, settings, partitions))

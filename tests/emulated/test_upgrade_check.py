@@ -176,6 +176,23 @@ def test_a_job_that_starts_from_the_specs_savepoint_is_compared_with_that(place:
     assert place.check("clicks", OTHER, allowNonRestoredState=True).verdict == "goes on"
 
 
+def test_topics_may_have_other_names_where_the_job_does_not_read_on_at_the_savepoints_offsets(place: Place) -> None:
+    current = place.deployed("clicks", reads=[CLICKS.model_copy(update={"places": ("old.clicks",)})]).current()
+    folder = Savepoints(f"s3a://{place.bucket}/clicks", place.s3).of("one")
+    of = {"job": "clicks", "environment": "dev", "made": datetime.now(UTC), "checkpoint": "s3a://b/clicks/checkpoints/1"}
+    sources = ({"topics": {"old.clicks": {"0": 5}}},)
+    queries = {"": {"batch": 3, "at": datetime.now(UTC), "sources": sources}}
+    saved = {"name": "one", **of, "generation": current, "queries": queries, "data": "data-0", "objects": ()}
+    assert folder.complete(Savepoint.model_validate(saved))
+    at_its_own = place.check("clicks", initialSavepointPath=folder.uri, restartNonce=1)
+    assert (at_its_own.verdict, [reason[:7] for reason in at_its_own.reasons]) == ("refused", ["JOB-105"])
+    assert place.check("clicks", initialOffsets={"clicks": {"0": 7}}).verdict == "goes on"
+    ended = {"name": "penstock/ends.json", "bytes": 1, "sha256": "x"}
+    folder.delete_attempts()
+    assert folder.complete(Savepoint.model_validate({**saved, "objects": (ended,)}))
+    assert [reason[:7] for reason in place.check("clicks").reasons] == ["JOB-101"]
+
+
 def test_state_of_which_nothing_is_recorded_is_not_known(place: Place) -> None:
     place.deployed("clicks", state=None)
     assert place.check("clicks").verdict == "not known"

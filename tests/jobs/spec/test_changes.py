@@ -82,5 +82,14 @@ def test_topics_may_be_added_to_a_source_and_not_taken_away(before: dict[str, An
     assert {effect_of(field, ran, wanted).effect for field in changed_fields(ran, wanted)} == {effect}
 
 
+def test_other_topics_need_no_empty_state_where_the_job_reads_on_from_a_savepoint_at_other_offsets() -> None:
+    place = {"initialSavepointPath": "s3a://bucket/j/savepoints/one", "restartNonce": 1}
+    ran = _reads(topics=["one"])
+    for more, effect in (({}, "state must be reset"), ({"initialOffsets": "savepointTime"}, "restart with state")):
+        wanted = _spec(lambda spec: (spec["sources"]["a"].update(kafka={"topics": ["two"]}), spec.update({**place, **more})))  # noqa: B023
+        (field,) = (one for one in changed_fields(ran, wanted) if one.path[-1] == "topics")
+        assert effect_of(field, ran, wanted).effect == effect
+
+
 def test_a_default_that_is_written_out_is_no_change() -> None:
     assert not changed_fields(_spec(), _spec(lambda spec: spec.update(bounded=False, state={"backend": "rocksdb"})))
