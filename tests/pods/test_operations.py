@@ -1,4 +1,4 @@
-"""A running job is stopped and resumed, and stopped by its own failure: what `penstock status`, `stop` and `resume` say and do."""
+"""A running job is stopped and resumed, and stopped by its own failure: what `penstock status`, `logs`, `stop` and `resume` say and do."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from penstock.jobs.spec import load
 from penstock.jobs.storage.driver_runs import DriverRunsFile
 from penstock.scripts.local.environment import LocalEnvironment
 from penstock.scripts.operations.job_status import JobStatus, status_of
+from penstock.scripts.operations.pod_logs import pods_of, write_logs
 from penstock.scripts.operations.resuming import resume, wait_until_ready
 from penstock.scripts.provisioning.draining import stop_job
 from tests.kube.evidence import wait_for
@@ -18,6 +19,7 @@ from tests.pods.job_run import Faults, run_of, run_to_the_end
 from tests.pods.pod_run import ReleasedJob
 from tests.pods.team_job import Surroundings, small_spec
 
+SPEC, JOB = "page_counts", "page-counts"
 LIMIT_S = 300
 # In the year 2100: a driver can't rewind to it.
 LATER_MS = 4_102_444_800_000
@@ -26,9 +28,9 @@ LATER_MS = 4_102_444_800_000
 def test_no_row_is_lost_or_doubled_by_a_stop_and_by_a_failure_that_comes_again(
     cluster: ClusterUnderTest, local: LocalEnvironment, around: Surroundings, helm: Path, tmp_path: Path
 ) -> None:
-    spec = small_spec("flights", tmp_path)
-    wrong = team_job.release(small_spec("flights", tmp_path / "wrong", rewindTo=LATER_MS), around, tmp_path / "release-wrong")
-    api, runs = cluster.core.api_client, DriverRunsFile(f"s3a://{team_job.CHECKPOINTS}/flights", local.s3)
+    spec = small_spec(SPEC, tmp_path, batches=4)
+    wrong = team_job.release(small_spec(SPEC, tmp_path / "wrong", batches=4, rewindTo=LATER_MS), around, tmp_path / "release-wrong")
+    api, runs = cluster.core.api_client, DriverRunsFile(f"s3a://{team_job.CHECKPOINTS}/{JOB}", local.s3)
 
     def status() -> JobStatus:
         return status_of(load(spec), team_job.CHECKPOINTS, local.s3, datetime.now(UTC))
@@ -39,8 +41,15 @@ def test_no_row_is_lost_or_doubled_by_a_stop_and_by_a_failure_that_comes_again(
         ends = [one.last_state.terminated or one.state.terminated for one in containers]
         return "\n".join(end.message or "" for end in ends if end)
 
+    def log(job: ReleasedJob, role: str, *, previous: bool = False) -> list[str]:
+        lines: list[str] = []
+        write_logs(api, pods_of(api, job.name, role), lines.append, follow=False, previous=previous)
+        return lines
+
     def it_is_stopped_and_resumed(job: ReleasedJob) -> None:
         assert status().state == "running"
+        assert any(line.startswith('{"event": "committed"') for line in log(job, "driver"))
+        assert {line.partition(": ")[0] for line in log(job, "executor")} == {pod.metadata.name for pod in job.pods("executor")}
         assert stop_job(api, job.name)
         assert (status().state, job.pods("executor")) == ("stopped", [])
         assert resume(api, job.name, runs)
@@ -51,6 +60,7 @@ def test_no_row_is_lost_or_doubled_by_a_stop_and_by_a_failure_that_comes_again(
         job.upgrade(wrong)
         wait_for(lambda: "JOB-092" in ended_by(job), LIMIT_S)
         assert "JOB-093" in ended_by(job)
+        assert any(line.startswith('{"event": "failed"') for line in log(job, "driver", previous=True))
         failed = status()
         assert (failed.state, failed.runs[0].failure and failed.runs[0].failure.code) == ("failed", "JOB-093")
         assert job.pods("executor") == []
