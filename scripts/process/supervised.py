@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-import select
+import selectors
 import shutil
 import signal
 import subprocess
@@ -166,9 +166,9 @@ class SupervisedProcess:
     def _read_reports(self, wait_s: float = 0) -> None:
         """Process the supervisor's messages, one per line: ``started PID``, ``ended CODE``, ``refused WHY``."""
         while not self._ended and self._supervisor is not None:
-            # Unbuffered, so that select sees everything that was not read yet.
+            # Unbuffered, so that the pipe shows everything that was not read yet.
             stream = _stream(self._supervisor.stdout)
-            if not select.select([stream], [], [], wait_s)[0]:
+            if not _readable(stream, wait_s):
                 return
             wait_s = 0
             word, _, value = stream.readline().decode().strip().partition(" ")
@@ -199,3 +199,10 @@ def _stream(stream: IO[bytes] | None) -> IO[bytes]:
     if stream is None:
         raise AssertionError("the supervisor has pipes")
     return stream
+
+
+def _readable(stream: IO[bytes], wait_s: float) -> bool:
+    """Whether a pipe has something to read, or has ended. select.select() could not say so of a process with a thousand open files."""
+    with selectors.DefaultSelector() as selector:
+        selector.register(stream, selectors.EVENT_READ)
+        return bool(selector.select(wait_s))

@@ -1,11 +1,13 @@
 from __future__ import annotations
 
 import os
+import resource
 import signal
 import subprocess
 import sys
 import time
 from collections.abc import Callable
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -16,6 +18,8 @@ from penstock.scripts.process.supervised import SupervisedProcess
 
 # The end of a process is detected by the end of a pipe that it holds; this is for conditions without a pipe.
 WITHIN_S = 30
+# More than FD_SETSIZE, the files that select() can watch.
+MANY_FILES = 1100
 
 
 def _wait_for(condition: Callable[[], bool]) -> None:
@@ -143,6 +147,19 @@ def test_a_keeper_that_was_killed_is_noticed_and_nothing_is_left(tmp_path: Path)
         assert _read_to_end(pipe) == b""
     assert supervised.returncode is None
     assert not folder.exists()
+
+
+def test_a_process_with_many_open_files_starts_one_and_hears_of_its_end(tmp_path: Path) -> None:
+    """More than select() takes, such as of a driver with many connections."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    with ExitStack() as held:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (MANY_FILES + 200, hard))
+        held.callback(resource.setrlimit, resource.RLIMIT_NOFILE, (soft, hard))
+        for _ in range(MANY_FILES):
+            held.callback(os.close, os.open(os.devnull, os.O_RDONLY))
+        supervised = held.enter_context(_supervised("exit 3", tmp_path / "log"))
+        _wait_for(lambda: not supervised.alive())
+        assert supervised.returncode == 3
 
 
 def test_a_missing_command_is_named(tmp_path: Path) -> None:
