@@ -210,6 +210,7 @@ class Generations:
             refuse_unsupported(query.uri, query.fixed_settings(), fixed.asked)
         if decided.start is None:
             decided = self._begun_with_a_savepoint(decided, token)
+            self._refuse(decided, plans)
         checkpoint = self._folder.checkpoint(decided.checkpoint, token, self._retained)
         mark_repartitioning(checkpoint)
         for plan, fixed in due:

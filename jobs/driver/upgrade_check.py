@@ -73,7 +73,7 @@ def check(configuration: RuntimeConfiguration, analyze: Analysis | None = None) 
         Why the upgrade may go on, for people.
 
     Raises:
-            PenstockError: what the new driver would end with: JOB-008, JOB-021, JOB-022, JOB-086, JOB-093 to JOB-099, JOB-101, JOB-105,
+        PenstockError: what the new driver would end with: JOB-008, JOB-021, JOB-022, JOB-086, JOB-093 to JOB-099, JOB-101, JOB-105,
             JOB-109, and those of an app that can't be built; JOB-009 if the bucket is out of reach.
     """
     spec = load(Path(configuration.spec))
