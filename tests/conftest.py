@@ -16,18 +16,6 @@ import pytest
 from penstock.scripts.dev.tiers import EITHER, ON_EXECUTORS, TIERS
 
 _TESTS = Path(__file__).resolve().parent
-# Files of the tier emulated that take minutes and have few tests: begun last, they would keep one core busy and leave the other idle. Those
-# with a local run stand beside those that wait for Terraform. Measured by `./scripts/test --tier emulated -- --durations=30`.
-_LONGEST = (
-    "test_up.py",
-    "test_checkpoints_stack.py",
-    "test_up_components.py",
-    "test_cdktf.py",
-    "test_run.py",
-    "test_quickstart.py",
-    "test_app_packages.py",
-    "test_installed.py",
-)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -107,18 +95,13 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
 # First, since pytest's own hook of this name drops what `-m` doesn't ask for.
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Gives every test the marker of its tier. Those of the tier that is asked for first come first, and then the longest files."""
+    """Gives every test the marker of its tier; those of the tier that is asked for first come first."""
     tiers = {item: _tier(item) for item in items}
     for item, tier in tiers.items():
         item.add_marker(tier)
     asked = _asked(items[0].config) if items else ()
-    if asked:
-        items.sort(key=lambda item: (asked.index(tiers[item]) if tiers[item] in asked else len(asked), _place(item)))
-
-
-def _place(item: pytest.Item) -> int:
-    known = item.path.name in _LONGEST and item.path.parent.name == "emulated"
-    return _LONGEST.index(item.path.name) if known else len(_LONGEST)
+    if len(asked) > 1:
+        items.sort(key=lambda item: asked.index(tiers[item]) if tiers[item] in asked else len(asked))
 
 
 def pytest_keyboard_interrupt() -> None:

@@ -188,8 +188,8 @@ def _parallel(tiers: Sequence[str]) -> tuple[str, ...]:
     """pytest-xdist's options for tiers; none where their tests run in one process."""
     one = _MOST_PROCESSES.get(tiers[0]) or _WAITING_PROCESSES.get(tiers[0])
     most = len(tiers) if len(tiers) > 1 else one
-    # The conftest puts the tests of the first tier first, and the longest files of the tier emulated, which have few tests.
-    order = ("--no-loadscope-reorder",) if len(tiers) > 1 or tiers[0] in _WAITING_PROCESSES else ()
+    # The conftest puts the tests of the first tier first: its longest file begins at once.
+    order = ("--no-loadscope-reorder",) if len(tiers) > 1 else ()
     return ("-p", "xdist", "-n", "auto", "--maxprocesses", str(most), "--dist", "loadfile", *order) if most else ()
 
 

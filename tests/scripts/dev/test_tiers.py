@@ -269,11 +269,3 @@ def test_a_tier_that_waits_has_its_own_number_of_workers_unless_the_user_says_an
     assert "PYTEST_XDIST_AUTO_NUM_WORKERS" not in tiers._environment(["fast"])
     monkeypatch.setenv("PYTEST_XDIST_AUTO_NUM_WORKERS", "1")
     assert tiers._environment(["emulated"])["PYTEST_XDIST_AUTO_NUM_WORKERS"] == "1"
-
-
-def test_the_longest_files_of_the_tier_emulated_begin_first(tree: Tree) -> None:
-    tree.write("tests/emulated/test_up.py", "def test_long(): pass\n")
-    tree.write("tests/emulated/test_a.py", "def test_a(): pass\ndef test_b(): pass\n")
-    code, said = tree.run("--tier", "emulated", "--", "-v", environment={"PYTEST_XDIST_AUTO_NUM_WORKERS": "1"})
-    assert code == 0, said
-    assert said.index("::test_long") < said.index("::test_a")
