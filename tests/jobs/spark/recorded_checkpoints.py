@@ -39,10 +39,10 @@ AFTER: list[Mapping[str, list[Mapping[str, Any]]]] = [
 ]
 
 
-def every_state(surroundings: Surroundings) -> TestedJob:
-    """The job, under the same name each time: once for each broker and bucket."""
-    sinks = {name: {"files": {"path": f"{NAME}-{name}", "prefix": "part-", "roll": {"interval": "1ms"}}} for name in SINKS}
-    job = surroundings.job("tests.jobs.spark.apps.every_state", sources={"a": 1, "b": 1}, name=NAME)
+def every_state(surroundings: Surroundings, job_name: str = NAME) -> TestedJob:
+    """The job: under the name of the recordings once for each broker and bucket, and any other name once."""
+    sinks = {name: {"files": {"path": f"{job_name}-{name}", "prefix": "part-", "roll": {"interval": "1ms"}}} for name in SINKS}
+    job = surroundings.job("tests.jobs.spark.apps.every_state", sources={"a": 1, "b": 1}, name=job_name)
     # Four queries that ask for input a thousand times a second would leave each other little time.
     return job.edit(lambda spec: (spec["sinks"].update(sinks), spec.update(trigger="100ms")))
 

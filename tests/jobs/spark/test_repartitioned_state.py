@@ -68,7 +68,7 @@ def _row(name: str, clock: str) -> dict[str, object]:
 
 
 def test_every_kind_of_state_goes_on_in_more_partitions_after_an_upgrade_with_a_savepoint(surroundings: Surroundings) -> None:
-    job = every_state(surroundings)
+    job = every_state(surroundings, "every-state-repartitioned")
     run(job, BEFORE)
     left = _state(_folder(job).checkpoint(1))
 
