@@ -38,6 +38,7 @@ from penstock.jobs.storage.lease import Lease, LeaseFile, StoredLease
 from penstock.jobs.storage.lease_holder import LeaseHolder
 from penstock.jobs.storage.query_record import QueryRecord
 from penstock.jobs.storage.rewind_request import RewindRequestFile, StartPoint
+from penstock.jobs.storage.stored_state import StoredState
 from penstock.sizing.errors import raise_all
 
 if TYPE_CHECKING:
@@ -207,7 +208,7 @@ class Generations:
         before = self._folder.checkpoint(decided.checkpoint)
         for plan, fixed in due:
             query = before.of_query(plan.share.query)
-            refuse_unsupported(query.uri, query.fixed_settings(), fixed.asked)
+            refuse_unsupported(query.uri, StoredState.of(query), fixed.asked)
         if decided.start is None:
             decided = self._begun_with_a_savepoint(decided, token)
             self._refuse(decided, plans)

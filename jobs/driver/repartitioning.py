@@ -17,8 +17,9 @@ from pyspark.errors import PySparkException
 
 from penstock.jobs.driver.fixed_parallelism import FixedParallelism
 from penstock.jobs.errors import StateNotRepartitioned
+from penstock.jobs.storage import state_files
 from penstock.jobs.storage.checkpoint import Checkpoint
-from penstock.jobs.storage.offset_log import FixedSettings
+from penstock.jobs.storage.stored_state import StoredState
 from penstock.jobs.stream.task_errors import first_line
 
 if TYPE_CHECKING:
@@ -28,21 +29,27 @@ if TYPE_CHECKING:
 _REFUSED = ("STATE_REPARTITION_INVALID_CHECKPOINT", "STATE_REPARTITION_INVALID_PARAMETER", "STDS_")
 
 
-def refuse_unsupported(path: str, settings: FixedSettings, asked: int) -> None:
-    """Raises if Spark can't repartition the state of a checkpoint, by what is known before anything is copied.
+def refuse_unsupported(path: str, state: StoredState, asked: int) -> None:
+    """Raises if Spark can't repartition the state of a query, by what is known before anything is copied.
+
+    An operator that one task runs, such as an aggregation without keys, has its state in the first partition alone and looks for it nowhere
+    else. Spark 4.3.0 would put it where the hash of the empty key belongs, without an error.
 
     Args:
         path: of the checkpoint, or of the savepoint.
-        settings: that the checkpoint has fixed.
+        state: in it.
         asked: shuffle partitions by the spec.
 
     Raises:
         StateNotRepartitioned: JOB-109.
+        BucketUnreachable: JOB-009.
     """
-    if settings.state_backend == "memory":
-        raise _impossible(
-            path, FixedParallelism(asked, settings.shuffle_partitions or asked), "state in memory; Spark takes RocksDB's alone"
-        )
+    fixed = FixedParallelism(asked, state.settings.shuffle_partitions or asked)
+    if state.settings.state_backend == "memory":
+        raise _impossible(path, fixed, "state in memory; Spark takes RocksDB's alone")
+    for (operator, _), partitions in state_files.versions(state.names()).items():
+        if len(partitions) < fixed.checkpoint:
+            raise _impossible(path, fixed, f"stateful operator {operator} runs in one task, as an aggregation without keys does")
 
 
 def repartition(session: SparkSession, checkpoint: Checkpoint, fixed: FixedParallelism) -> None:

@@ -38,9 +38,9 @@ from penstock.jobs.storage.checkpoint import FINISHED, Checkpoint
 from penstock.jobs.storage.continuation import Continuation, InitialSavepoint, SavepointStart
 from penstock.jobs.storage.job_folder import JobFolder
 from penstock.jobs.storage.no_checkpoint import NoCheckpoint
-from penstock.jobs.storage.offset_log import FixedSettings
 from penstock.jobs.storage.query_record import QueryRecord
 from penstock.jobs.storage.rewind_request import RewindRequestFile
+from penstock.jobs.storage.stored_state import StoredState
 from penstock.jobs.stream.task_errors import first_line
 from penstock.sizing.errors import CheckFailed, PenstockError
 
@@ -112,8 +112,8 @@ def _from_checkpoint(
     before = {name: query for name, query in now.items() if name in queries}
     refuse_another_checkpoint(folder.last_of(decided.checkpoint), before)
     if saved and not job.bounded:
-        settings = {name: checkpoint.of_query(name).fixed_settings() for name, query in before.items() if query.operators}
-        saved += _repartitioned(configuration, spec, checkpoint.uri, settings)
+        states = {name: StoredState.of(checkpoint.of_query(name)) for name, query in before.items() if query.operators}
+        saved += _repartitioned(configuration, spec, checkpoint.uri, states)
     return f"generation {decided.number} can go on with {checkpoint.uri}{saved}"
 
 
@@ -135,11 +135,11 @@ def _from_savepoint(configuration: RuntimeConfiguration, spec: SpecFile, start: 
     refuse_lost_queries(savepoint, start, list(now))
     before = {name: query for name, query in now.items() if name in savepoint.queries}
     refuse_another_checkpoint(savepoint.generation, before)
-    settings = {name: folder.settings(savepoint, name) for name, query in before.items() if query.operators}
-    return f"the job can start from {start.uri}{_repartitioned(configuration, spec, start.uri, settings)}"
+    states = {name: folder.state(savepoint, name) for name, query in before.items() if query.operators}
+    return f"the job can start from {start.uri}{_repartitioned(configuration, spec, start.uri, states)}"
 
 
-def _repartitioned(configuration: RuntimeConfiguration, spec: SpecFile, path: str, settings: Mapping[str, FixedSettings]) -> str:
+def _repartitioned(configuration: RuntimeConfiguration, spec: SpecFile, path: str, states: Mapping[str, StoredState]) -> str:
     """What happens to state that has another parallelism than the spec; empty if none has.
 
     Raises:
@@ -147,8 +147,8 @@ def _repartitioned(configuration: RuntimeConfiguration, spec: SpecFile, path: st
     """
     number = {**stages_conf(spec.job.spec.stages), **configuration.spark_conf}.get(SHUFFLE_PARTITIONS)
     asked = int(number) if number is not None else None
-    other = {name: one for name, one in settings.items() if asked is not None and one.shuffle_partitions not in (None, asked)}
-    for one in other.values():
+    other = [one for one in states.values() if asked is not None and one.settings.shuffle_partitions not in (None, asked)]
+    for one in other:
         refuse_unsupported(path, one, asked or 0)
     return f"; its state is repartitioned to {asked} shuffle partitions" if other else ""
 

@@ -11,7 +11,8 @@ from pydantic import ValidationError
 from penstock.jobs.errors import SavepointDamaged, SavepointMissing, SavepointOfNewerRelease
 from penstock.jobs.savepoints.manifest import FORMAT, NAME_PATTERN, Savepoint
 from penstock.jobs.storage.objects import Folder, Objects
-from penstock.jobs.storage.offset_log import FixedSettings, fixed_settings
+from penstock.jobs.storage.offset_log import fixed_settings
+from penstock.jobs.storage.stored_state import StoredState
 
 if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
@@ -75,14 +76,16 @@ class SavepointFolder(Folder):
         """The folder of its objects."""
         return Objects(f"{self.uri}/{savepoint.data}", self._given)
 
-    def settings(self, savepoint: Savepoint, query: str) -> FixedSettings:
-        """The settings that the checkpoint of a query has fixed.
+    def state(self, savepoint: Savepoint, query: str) -> StoredState:
+        """The state of a query.
 
         Raises:
             BucketUnreachable: JOB-009.
         """
-        log = f"{f'queries/{query}/' if query else ''}offsets/{savepoint.queries[query].batch}"
-        return fixed_settings((self.data(savepoint).content(log) or b"").decode(errors="replace"))
+        prefix = f"queries/{query}/" if query else ""
+        log = self.data(savepoint).content(f"{prefix}offsets/{savepoint.queries[query].batch}") or b""
+        names = [one.name.removeprefix(prefix) for one in savepoint.objects if one.name.startswith(prefix)]
+        return StoredState(fixed_settings(log.decode(errors="replace")), lambda: names)
 
     def verify(self, savepoint: Savepoint) -> None:
         """Checks that all objects are there, with their sizes: a request for each thousand.

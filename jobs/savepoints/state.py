@@ -19,6 +19,8 @@ from dataclasses import dataclass
 from functools import cache
 from typing import NamedTuple
 
+from penstock.jobs.storage.offset_log import fixed_settings
+
 _FILE = re.compile(r"(state/(\d+)/(\d+)/(?:(?!SSTs/|logs/|_)[^/]+/)?)(\d+)(?:_([0-9a-f-]+))?\.(changelog|zip|delta|snapshot)")
 _SCHEMA = re.compile(r"state/\d+/(?:_metadata/metadata|_metadata/v2/(?P<batch>\d+)|_stateSchema/.+|\d+/(?:[^/]+/)?_metadata/.+)")
 _SNAPSHOTS, _ARCHIVE = ("zip", "snapshot"), "zip"
@@ -68,7 +70,11 @@ class StateFiles:
                 stores[folder].append(_File(name, int(version), id, kind))
                 places[folder] = operator, int(partition)
         ids = cache(self._ids)
+        # A checkpoint whose state has been repartitioned to fewer has files of the others from before.
+        partitions = fixed_settings(self.read(f"offsets/{batch}").decode()).shuffle_partitions
         for folder, files in stores.items():
+            if partitions is not None and places[folder][1] >= partitions:
+                continue
 
             def valid(file: _File, place: tuple[str, int] = places[folder]) -> bool:
                 known = ids(file.version - 1).get(place) if file.id is not None else None

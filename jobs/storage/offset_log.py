@@ -56,6 +56,7 @@ class OffsetLog(BaseModel):
     Args:
         batch_timestamp_ms: the micro-batch's own timestamp, in epoch milliseconds.
         batch_watermark_ms: Spark's watermark, which follows Penstock's; 0 without one.
+        settings: of the checkpoint's first micro-batch, or of a later one that has repartitioned the state.
         sources: the end offset of each source, in the order of the query's plan, as its connector writes it; None of one without.
     """
 
@@ -63,6 +64,7 @@ class OffsetLog(BaseModel):
 
     batch_timestamp_ms: int
     batch_watermark_ms: int
+    settings: FixedSettings = Field(default=FixedSettings(), alias="conf")
     sources: tuple[str | None, ...] = ()
 
     @classmethod

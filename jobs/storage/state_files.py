@@ -142,6 +142,11 @@ def schemas(content: bytes) -> list[StateSchema]:
     raise ValueError(f"begins with {version[:20]!r} instead of v2 or v3")
 
 
+def in_one_task(schemas: Iterable[StateSchema]) -> bool:
+    """Whether one task has all rows of a store: their key has no columns."""
+    return not any(schema.key for schema in schemas)
+
+
 def _column_family(data: _Data) -> StateSchema:
     name = data.text()
     # Each schema has a number of its own.

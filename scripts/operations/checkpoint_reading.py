@@ -137,7 +137,7 @@ class _Query:
             last_planned=self.last_planned,
             sources=tuple(self._sources(spec, generation, log, before)) if log else (),
             record=self._record(batch),
-            operators=tuple(self._operators(generation, batch, committed=commit is not None)),
+            operators=tuple(self._operators(generation, batch, log, committed=commit is not None)),
             sinks=tuple(self._sinks(batch)),
             amounts=self._amounts(),
         )
@@ -196,11 +196,13 @@ class _Query:
             # Of a connector of which nothing is known.
             return {}
 
-    def _operators(self, generation: Generation | None, batch: int, *, committed: bool) -> Iterator[StatefulOperator]:
+    def _operators(
+        self, generation: Generation | None, batch: int, log: OffsetLog | None, *, committed: bool
+    ) -> Iterator[StatefulOperator]:
         query = generation.queries.get(self.name) if generation else None
         recorded = {operator.id for operator in query.operators} if query and committed else set()
         names = [name for name in self._listed if name.startswith("state/")]
-        versions = state_files.versions(names)
+        versions, at = state_files.versions(names), batch if committed else None
         for operator in sorted({*state_files.operators(names), *recorded}):
             file = state_files.metadata_file(names, operator, batch)
             if file is None:
@@ -213,11 +215,13 @@ class _Query:
             if metadata is None:
                 continue
             own = {name: self._listed[name] for name in names if name.startswith(f"state/{operator}/")}
+            # Metadata of version 1 keep the number of the first micro-batch after a repartition.
+            fixed = {"num_partitions": log.settings.shuffle_partitions} if log and log.settings.shuffle_partitions else {}
             yield StatefulOperator(
                 id=operator,
                 name=metadata.operator_info.operator_name,
                 stores=tuple(
-                    self._store(operator, store, versions.get((operator, store.store_name), {}), batch if committed else None)
+                    self._store(operator, store.model_copy(update=fixed), versions.get((operator, store.store_name), {}), at)
                     for store in metadata.state_store_info
                 ),
                 amount=Amount.of(own),
@@ -225,13 +229,17 @@ class _Query:
 
     def _store(self, operator: int, store: StoreInfo, versions: Mapping[int, set[int]], batch: int | None) -> StateStore:
         """A store; of a committed micro-batch with a check that each partition has its version."""
-        if batch is not None:
-            self._refuse_lost_versions(operator, store, versions, batch)
         file, schemas = state_files.schema_file(operator, store), None
         if file in self._listed:
             schemas = self._read(file, f"Spark's schema of the state of operator {operator}", state_files.schemas)
         elif versions:
             self._faults.missing(self._checkpoint.uri, file, f"the schema of the state of operator {operator}")
+        if schemas and state_files.in_one_task(schemas):
+            store = store.model_copy(update={"num_partitions": 1})
+        # What is left of others is of before a repartition.
+        versions = {number: own for number, own in versions.items() if number < store.num_partitions}
+        if batch is not None:
+            self._refuse_lost_versions(operator, store, versions, batch)
         return StateStore(
             name=store.store_name,
             partitions=store.num_partitions,

@@ -22,8 +22,8 @@ from penstock.jobs.storage.checkpoint import Checkpoint
 from penstock.jobs.storage.continuation import InitialSavepoint, SavepointStart
 from penstock.jobs.storage.generation import Generation
 from penstock.jobs.storage.job_folder import JobFolder
-from penstock.jobs.storage.offset_log import FixedSettings
 from penstock.jobs.storage.query_record import QueryRecord
+from penstock.jobs.storage.stored_state import StoredState
 from penstock.sizing.errors import PenstockError
 
 if TYPE_CHECKING:
@@ -97,8 +97,8 @@ def _from_savepoint(
         folder = SavepointFolder(start.uri, s3)
         saved = as_read_on(start.offsets, folder, folder.manifest(), spec)
         refuse_lost_queries(saved, start, list(now))
-        settings = {name: folder.settings(saved, name) for name in _with_state(now) if name in saved.queries}
-        notes = tuple(_repartitioned(start.uri, settings, partitions))
+        states = {name: folder.state(saved, name) for name in _with_state(now) if name in saved.queries}
+        notes = tuple(_repartitioned(start.uri, states, partitions))
     except PenstockError as error:
         return UpgradeCheck.model_validate({**place, "verdict": "refused", "reasons": tuple(_said(error))})
     verdict, reasons = _fits(spec, saved.generation, {} if saved.generation is None else saved.generation.queries, now)
@@ -109,12 +109,13 @@ def _with_state(queries: Mapping[str, QueryRecord]) -> list[str]:
     return [name for name, query in queries.items() if query.operators]
 
 
-def _repartitioned(path: str, settings: Mapping[str, FixedSettings], partitions: int) -> Iterator[str]:
+def _repartitioned(path: str, states: Mapping[str, StoredState], partitions: int) -> Iterator[str]:
     """How state of another parallelism than the plan's changes; raises where it can't."""
-    for name, one in settings.items():
-        if one.shuffle_partitions not in (None, partitions):
+    for name, one in states.items():
+        before = one.settings.shuffle_partitions
+        if before not in (None, partitions):
             refuse_unsupported(path, one, partitions)
-            yield f"{_of(name)}: its state is repartitioned from {one.shuffle_partitions} to {partitions} shuffle partitions"
+            yield f"{_of(name)}: its state is repartitioned from {before} to {partitions} shuffle partitions"
 
 
 def _begins_without(spec: SpecFile, current: Generation) -> str | None:
@@ -161,8 +162,8 @@ def _repartitions(spec: SpecFile) -> bool:
     return spec.job.spec.upgrade_mode == "savepoint" and not spec.job.spec.bounded
 
 
-def _fixed(checkpoint: Checkpoint, begun: Iterable[str], now: Mapping[str, QueryRecord]) -> dict[str, FixedSettings]:
-    return {name: checkpoint.of_query(name).fixed_settings() for name in begun if name in now and now[name].operators}
+def _fixed(checkpoint: Checkpoint, begun: Iterable[str], now: Mapping[str, QueryRecord]) -> dict[str, StoredState]:
+    return {name: StoredState.of(checkpoint.of_query(name)) for name in begun if name in now and now[name].operators}
 
 
 def _notes(spec: SpecFile, current: Generation, now: Mapping[str, QueryRecord], partitions: int, folder: JobFolder) -> Iterator[str]:

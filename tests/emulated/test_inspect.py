@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import re
 import tarfile
 import uuid
 from collections.abc import Iterator
@@ -159,6 +160,24 @@ def test_state_is_shown_with_its_versions_and_columns(place: Place, capsys: pyte
     assert [schema["name"] for schema in store["schemas"]][:2] == ["left-keyToNumValues", "left-keyWithIndexToValue"]
     families = {schema["name"]: schema for schema in keyed["stores"][0]["schemas"]}
     assert families["seen"]["value"] == "value STRUCT<names: STRING, ends: BIGINT>"
+
+
+def test_state_that_has_been_repartitioned_is_whole_without_the_partitions_of_before(
+    place: Place, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """As of one partition: what is left of the other one is older."""
+    with ExitStack() as held:
+        for name, content in RECORDED.items():
+            if re.fullmatch(r"(queries/\w+/)?offsets/\d+", name):
+                log = content.replace(b'"spark.sql.shuffle.partitions":"2"', b'"spark.sql.shuffle.partitions":"1"')
+                assert log != content
+                held.enter_context(place.damaged(name, log))
+            if re.fullmatch(r"state/0/1/6(_[0-9a-f-]+)?\.\w+", name):
+                held.enter_context(place.damaged(name, None))
+        code, found = place.json(capsys)
+    assert (code, found["errors"]) == (0, [])
+    (window,), *_ = (query["operators"] for query in found["queries"])
+    assert (window["stores"][0]["partitions"], window["stores"][0]["version"]) == (1, 6)
 
 
 def test_another_micro_batch_is_shown_and_one_that_is_gone_is_named(place: Place, capsys: pytest.CaptureFixture[str]) -> None:

@@ -6,7 +6,9 @@ The records that it had read are `BEFORE`: written again to topics of the same n
 
 from __future__ import annotations
 
+import json
 import tarfile
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -38,6 +40,13 @@ AFTER: list[Mapping[str, list[Mapping[str, Any]]]] = [
     {"a": [_row("past", "z", 1501)], "b": [_row("past", "z", 1501)]},
 ]
 
+# Each name of the left side with each of the right side whose rows have its key and lie within a minute, once for each such row.
+PAIRS = Counter(
+    [(a, b) for a in ("a1", "a3", "a6", "a7") for b in ("b1", "b1", "b1", "b4")]
+    + [("a2", "b5"), ("a4", "b5"), ("a5", "b2")]
+    + [(a, b) for a in ("end", "past") for b in ("end", "past")]
+)
+
 
 def every_state(surroundings: Surroundings, job_name: str = NAME) -> TestedJob:
     """The job: under the name of the recordings once for each broker and bucket, and any other name once."""
@@ -62,6 +71,17 @@ def run(job: TestedJob, batches: list[Mapping[str, list[Mapping[str, Any]]]], re
                 job.feed(source, *records)
                 ends[source] += len(records)
             running.until_read({source: [end] for source, end in ends.items()})
+
+
+def assert_every_row(job: TestedJob) -> None:
+    """Each row of `BEFORE` and `AFTER` is written once, by all queries."""
+    assert [(row["key"], row["n"]) for row in job.rows()] == [("k", 1), ("k", 1), ("k", 2), ("l", 1), ("l", 1), ("m", 1)]
+    assert Counter((row["left"], row["right"]) for row in job.rows_of("pairs")) == PAIRS
+    names = [("k", "a1"), ("k", "a3"), ("k", "a6a7"), ("l", "a2"), ("l", "a4"), ("m", "a5")]
+    assert [(row["key"], row["names"]) for row in job.rows_of("names")] == names
+    assert [row["name"] for row in job.rows_of("once")] == ["b1", "b2", "b3", "b4", "b5", "end", "past"]
+    # By the watermark of the recorded micro-batches.
+    assert [json.loads(record["value"])["name"] for record in job.side_outputs("late")] == ["late"]
 
 
 def objects(s3: S3Client) -> Iterator[tuple[str, bytes]]:

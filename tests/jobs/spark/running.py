@@ -17,8 +17,13 @@ from pyspark.sql import SparkSession
 
 from penstock.jobs.configuration.runtime import RuntimeConfiguration
 from penstock.jobs.driver.runtime import Driver
+from penstock.jobs.driver.session import state_conf
 from penstock.jobs.errors import NoProgress
 from penstock.jobs.local.recording import Record
+from penstock.jobs.spec.resources import State
+from penstock.jobs.spec.stage_settings import SHUFFLE_PARTITIONS
+from penstock.jobs.storage.generation import Generation
+from penstock.jobs.storage.job_folder import JobFolder
 from penstock.scripts.local import kafka_topics, recorded_run
 
 if TYPE_CHECKING:
@@ -27,6 +32,20 @@ if TYPE_CHECKING:
 CHECKPOINTS, OUTPUT = "test-checkpoints", "test-output"
 # No successful test waits this long.
 _LIMIT_S = 300
+
+
+@contextmanager
+def asking(session: SparkSession, partitions: int, state: State | None = None) -> Iterator[None]:
+    """A session as a plan with this parallelism makes it, and this state."""
+    conf = {SHUFFLE_PARTITIONS: str(partitions), **(state_conf(state) if state is not None else {})}
+    before = {key: str(session.conf.get(key)) for key in conf}
+    try:
+        for key, value in conf.items():
+            session.conf.set(key, value)
+        yield
+    finally:
+        for key, value in before.items():
+            session.conf.set(key, value)
 
 
 @dataclass
@@ -97,6 +116,18 @@ class TestedJob:
         change(document["spec"])
         self.spec.write_text(yaml.safe_dump(document), encoding="utf-8")
         return self
+
+    @property
+    def folder(self) -> JobFolder:
+        """The job's folder on S3."""
+        return JobFolder(f"s3a://{self.checkpoints}/{self.name}")
+
+    @property
+    def generation(self) -> Generation:
+        """The newest one."""
+        current = self.folder.current()
+        assert current is not None
+        return current
 
     @contextmanager
     def running(self) -> Iterator[Running]:

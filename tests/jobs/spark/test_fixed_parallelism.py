@@ -2,28 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from typing import Any
 
 import pytest
-from pyspark.sql import SparkSession
 
-from penstock.jobs.spec.stage_settings import SHUFFLE_PARTITIONS
-from tests.jobs.spark.running import CHECKPOINTS, Surroundings, TestedJob
+from tests.jobs.spark.running import CHECKPOINTS, Surroundings, TestedJob, asking
 
 WARNING = "its state stays in 2 shuffle partitions, those of its checkpoint, instead of the 4 of the spec"
-
-
-@contextmanager
-def _asking(session: SparkSession, partitions: int) -> Iterator[None]:
-    """A session as a plan with this parallelism makes it."""
-    before = str(session.conf.get(SHUFFLE_PARTITIONS))
-    session.conf.set(SHUFFLE_PARTITIONS, str(partitions))
-    try:
-        yield
-    finally:
-        session.conf.set(SHUFFLE_PARTITIONS, before)
 
 
 def _row(name: str, clock: str) -> dict[str, object]:
@@ -33,7 +19,7 @@ def _row(name: str, clock: str) -> dict[str, object]:
 def _started(job: TestedJob, partitions: int, *rows: Mapping[str, Any], end: int) -> list[Mapping[str, Any]]:
     """Runs the job until it has read up to an offset; the events `reading` of its queries."""
     job.feed("a", *rows)
-    with _asking(job.around.session, partitions), job.running() as running:
+    with asking(job.around.session, partitions), job.running() as running:
         running.until_read({"a": [end]})
         return [running.reading, *running.others]
 

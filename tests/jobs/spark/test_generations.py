@@ -16,8 +16,6 @@ from penstock.jobs.driver import generations
 from penstock.jobs.errors import AppFailed, CheckpointDamaged, CheckpointMissing, LeaseLost
 from penstock.jobs.savepoints.folder import Savepoints
 from penstock.jobs.storage.checkpoint import BatchRecord, Checkpoint
-from penstock.jobs.storage.generation import Generation
-from penstock.jobs.storage.job_folder import JobFolder
 from penstock.jobs.storage.rewind_request import RewindRequest, RewindRequestFile
 from tests.jobs.spark.running import CHECKPOINTS, Running, Surroundings, TestedJob
 
@@ -32,16 +30,6 @@ def build(job):
 
 def _row(clock: str, name: str = "x") -> dict[str, object]:
     return {"key": "k", "at": f"2025-04-05T12:{clock}Z", "name": name}
-
-
-def _folder(job: TestedJob) -> JobFolder:
-    return JobFolder(f"s3a://{CHECKPOINTS}/{job.name}")
-
-
-def _current(job: TestedJob) -> Generation:
-    current = _folder(job).current()
-    assert current is not None
-    return current
 
 
 def _set(**fields: Any) -> Callable[[dict[str, Any]], object]:
@@ -70,23 +58,23 @@ def test_a_changed_job_goes_on_with_its_state_or_begins_without_as_its_upgrade_m
     job = surroundings.job(COUNTS, sources={"a": 1})
     job.feed("a", _row("30:01"))
     _run(job, 1)
-    first = _current(job)
+    first = job.generation
     assert (first.number, first.checkpoint, first.parent, first.mode) == (1, 1, None, "last-state")
     assert first.starts == {"a": {job.topics["a"]: {0: 0}}}
     assert first.queries[""].sources == ("a",)
     written = job.spec.read_text(encoding="utf-8")
-    recorded = _folder(job).recorded_spec(1)
+    recorded = job.folder.recorded_spec(1)
     assert recorded is not None and recorded.text == written
-    state = surroundings.session.read.format("state-metadata").load(_folder(job).checkpoint(1).uri).collect()
+    state = surroundings.session.read.format("state-metadata").load(job.folder.checkpoint(1).uri).collect()
     assert [(operator.id, operator.name) for operator in first.queries[""].operators] == [(0, "Aggregate")]
     assert [(row.operatorId, row.operatorName) for row in state] == [(0, "stateStoreSave")]
     # A restart is no other generation.
     _run(job)
-    assert _folder(job).generations() == [1]
+    assert job.folder.generations() == [1]
     # One that an earlier release has begun gets its spec at the next start.
-    _folder(job).delete("generations/1.spec.json")
+    job.folder.delete("generations/1.spec.json")
     _run(job)
-    recorded = _folder(job).recorded_spec(1)
+    recorded = job.folder.recorded_spec(1)
     assert recorded is not None and recorded.text == written
 
     job.edit(_set(trigger="2ms", upgradeMode="savepoint"))
@@ -97,11 +85,11 @@ def test_a_changed_job_goes_on_with_its_state_or_begins_without_as_its_upgrade_m
     upgraded = _run(replace(job, on=heard), 3)
     # It shows first that it works: Helm would roll it back.
     assert (at_first[0], ready[0], probed.exists()) == (False, True, False)
-    second = _current(job)
+    second = job.generation
     assert (second.number, second.checkpoint, second.mode, second.starts) == (2, 1, "savepoint", {})
     assert second.parent is not None and second.parent.generation == 1 and second.parent.batches[""] >= 0
     assert [event for event in upgraded.heard if event in ("saving", "saved", "reading")] == ["saving", "saved", "reading"]
-    saved = Savepoints(_folder(job).uri).of("upgrade-1").manifest()
+    saved = Savepoints(job.folder.uri).of("upgrade-1").manifest()
     assert (saved.generation, saved.queries[""].batch) == (first, second.parent.batches[""])
     assert [source.topics for source in saved.queries[""].sources] == [{job.topics["a"]: {0: 1}}]
     assert second.fingerprint.differences(first.fingerprint) == ["spec"]
@@ -110,29 +98,29 @@ def test_a_changed_job_goes_on_with_its_state_or_begins_without_as_its_upgrade_m
     # The mode alone changes nothing; the next change begins anew, and the job reads its topic again.
     job.edit(_set(upgradeMode="stateless"))
     _run(job)
-    assert _folder(job).generations() == [1, 2]
+    assert job.folder.generations() == [1, 2]
     job.edit(_set(restartNonce=1))
     job.feed("a", _row("32:00"))
     _run(job, 4)
-    third = _current(job)
+    third = job.generation
     assert (third.number, third.checkpoint, third.mode) == (3, 3, "stateless")
     assert third.starts == {"a": {job.topics["a"]: {0: 0}}}
     assert sorted(row["n"] for row in job.rows()) == [1, 2, 2]
     # What was there stays.
-    assert _folder(job).checkpoints() == [1, 3]
-    assert _folder(job).checkpoint(1).last_record().total_rows_in == {"a": 3}
+    assert job.folder.checkpoints() == [1, 3]
+    assert job.folder.checkpoint(1).last_record().total_rows_in == {"a": 3}
 
     job.edit(_set(upgradeMode="last-state", trigger="1ms"))
     _run(job)
-    assert (_current(job).number, _current(job).checkpoint) == (4, 3)
+    assert (job.generation.number, job.generation.checkpoint) == (4, 3)
 
     # Back to the savepoint, after two generations have changed the state: it has counted one record, and reads on after that.
-    request = RewindRequest(after=4, start_from=f"{_folder(job).uri}/savepoints/upgrade-1", asked=datetime.now(UTC))
-    assert RewindRequestFile(_folder(job).uri).replace(None, request)
+    request = RewindRequest(after=4, start_from=f"{job.folder.uri}/savepoints/upgrade-1", asked=datetime.now(UTC))
+    assert RewindRequestFile(job.folder.uri).replace(None, request)
     _run(job, 4)
-    assert (_current(job).number, _current(job).savepoint) == (5, request.start_from)
+    assert (job.generation.number, job.generation.savepoint) == (5, request.start_from)
     assert sorted(row["n"] for row in job.rows()) == [1, 1, 2, 2, 2]
-    assert Savepoints(_folder(job).uri).names() == ["upgrade-1"]
+    assert Savepoints(job.folder.uri).names() == ["upgrade-1"]
 
 
 def test_records_of_micro_batches_outlive_those_that_the_spec_retains(surroundings: Surroundings, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -143,7 +131,7 @@ def test_records_of_micro_batches_outlive_those_that_the_spec_retains(surroundin
     for read in range(1, 7):
         job.feed("a", _row(f"30:0{read}"))
         _run(job, read)
-    checkpoint = _folder(job).checkpoint(1)
+    checkpoint = job.folder.checkpoint(1)
     last = checkpoint.last_record().batch
     # 102 micro-batches are retained, and records 98 fewer.
     assert last > 4 and sorted(checkpoint.names("batches/")) == sorted(f"{batch}.json" for batch in range(last - 3, last + 1))
@@ -155,10 +143,10 @@ def test_a_driver_that_does_not_start_its_queries_leaves_no_generation(surroundi
     job.edit(_set(upgradeMode="stateless", app="tests.jobs.spark.apps.does_not_exist"))
     with pytest.raises(AppFailed), job.running():
         pass
-    assert _folder(job).generations() == [1]
+    assert job.folder.generations() == [1]
     job.edit(_set(app=COUNTS))
     running = _run(job)
-    assert "generation" in running.heard and _folder(job).generations() == [1]
+    assert "generation" in running.heard and job.folder.generations() == [1]
 
 
 def test_the_app_is_part_of_what_a_generation_is(surroundings: Surroundings) -> None:
@@ -171,7 +159,7 @@ def test_the_app_is_part_of_what_a_generation_is(surroundings: Surroundings) -> 
         _run(job)
         app.write_text(f"{_COPY}# another\n", encoding="utf-8")
         _run(job)
-    assert _folder(job).generations() == [1, 2]
+    assert job.folder.generations() == [1, 2]
 
 
 def test_a_checkpoint_that_was_deleted_is_said_before_spark_starts_anew(surroundings: Surroundings) -> None:
@@ -190,14 +178,14 @@ def test_a_stateless_upgrade_is_the_way_out_of_a_damaged_checkpoint(surroundings
     job = surroundings.job("tests.jobs.spark.apps.copy_rows", sources={"a": 1})
     job.feed("a", _row("30:01", "one"))
     _run(job, 1)
-    last = _folder(job).checkpoint(1).last_record().batch
-    _folder(job).checkpoint(1).delete(f"batches/{last}.json")
+    last = job.folder.checkpoint(1).last_record().batch
+    job.folder.checkpoint(1).delete(f"batches/{last}.json")
     with pytest.raises(CheckpointDamaged), job.running():
         pass
     job.edit(_set(upgradeMode="stateless", restartNonce=1))
     _run(job, 1)
     assert [row["name"] for row in job.rows()] == ["one", "one"]
-    current = _current(job)
+    current = job.generation
     assert current.parent is not None
     assert (current.checkpoint, current.parent.batches) == (2, {})
 
@@ -211,7 +199,7 @@ def test_a_driver_of_the_generation_before_commits_nothing_more(surroundings: Su
     def upgrade(checkpoint: Checkpoint, record: BatchRecord) -> None:
         if not done.is_set():
             done.set()
-            _folder(job).checkpoint(1, token=record.token + 1).fence()
+            job.folder.checkpoint(1, token=record.token + 1).fence()
         original(checkpoint, record)
 
     with pytest.MonkeyPatch.context() as patch:
@@ -219,4 +207,4 @@ def test_a_driver_of_the_generation_before_commits_nothing_more(surroundings: Su
         with job.running() as running:
             running.wait("failed")
     assert isinstance(running.failure, LeaseLost)
-    assert _folder(job).checkpoint(1).last_record().batch == -1
+    assert job.folder.checkpoint(1).last_record().batch == -1

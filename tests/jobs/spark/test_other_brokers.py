@@ -15,8 +15,7 @@ from penstock.jobs.local.recording import Record
 from penstock.jobs.savepoints.folder import SavepointFolder, Savepoints
 from penstock.jobs.savepoints.taking import Taken, take
 from penstock.jobs.storage.driver_runs import DriverRuns, DriverRunsFile
-from penstock.jobs.storage.generation import Generation, Rewound
-from penstock.jobs.storage.job_folder import JobFolder
+from penstock.jobs.storage.generation import Rewound
 from penstock.jobs.storage.rewind_request import RewindRequest, RewindRequestFile
 from penstock.scripts.local import kafka_topics
 from penstock.scripts.local.kafka_broker import KafkaBroker
@@ -30,30 +29,20 @@ def other_brokers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         yield broker.address
 
 
-def _folder(job: TestedJob) -> JobFolder:
-    return JobFolder(f"s3a://{job.checkpoints}/{job.name}")
-
-
-def _current(job: TestedJob) -> Generation:
-    current = _folder(job).current()
-    assert current is not None
-    return current
-
-
 def _take(job: TestedJob) -> SavepointFolder:
-    current, folder = _current(job), Savepoints(_folder(job).uri).of("one")
+    current, folder = job.generation, Savepoints(job.folder.uri).of("one")
     of = Taken(job=job.name, environment="tests", by=None, generation=current)
-    take(_folder(job).checkpoint(current.checkpoint), folder, of, job.around.s3)
+    take(job.folder.checkpoint(current.checkpoint), folder, of, job.around.s3)
     return folder
 
 
 def _ask(job: TestedJob, folder: SavepointFolder, offsets: Any) -> None:
     """Requests a start from a savepoint, as ``penstock savepoint start-from`` does."""
-    file = RewindRequestFile(_folder(job).uri)
-    request = RewindRequest(after=_current(job).number, start_from=folder.uri, offsets=offsets, asked=datetime.now(UTC))
+    file = RewindRequestFile(job.folder.uri)
+    request = RewindRequest(after=job.generation.number, start_from=folder.uri, offsets=offsets, asked=datetime.now(UTC))
     assert file.replace(file.read(), request)
     # As the command does, of a job that has failed.
-    DriverRunsFile(_folder(job).uri).change(DriverRuns.resumed)
+    DriverRunsFile(job.folder.uri).change(DriverRuns.resumed)
 
 
 def _moved(job: TestedJob, brokers: str, *, topic: str, partitions: int, before: int) -> TestedJob:
@@ -84,7 +73,7 @@ def test_a_job_goes_on_with_its_state_at_the_savepoints_time_on_other_brokers(su
     moved.feed("a", _row("30:20", "late"), _row("30:33", "a4"), _row("59:00", "end"))
     with moved.running() as running:
         running.until_read({"a": [11]})
-    begun = _current(moved)
+    begun = moved.generation
     assert (begun.number, begun.savepoint, begun.rewind) == (2, folder.uri, Rewound(left=1, offsets="savepointTime"))
     # As without the move: each window and each name has its rows of before and after, once.
     assert [(row["key"], row["n"]) for row in moved.rows()] == [("k", 1), ("k", 1), ("k", 2)]
@@ -114,15 +103,15 @@ def test_a_job_goes_on_at_given_offsets_of_topics_with_other_names(surroundings:
         _ask(moved, folder, offsets)
         with pytest.raises(error), moved.running():
             pass
-        assert (_folder(job).generations(), _folder(job).checkpoints()) == ([1], [1])
+        assert (job.folder.generations(), job.folder.checkpoints()) == ([1], [1])
     given: Mapping[str, dict[int, int]] = {topic: {0: 5, 1: -2}}
     _ask(moved, folder, given)
     with moved.running() as running:
         running.until_read({"a": [6, 1]})
     assert sorted(row["name"] for row in moved.rows()) == ["four", "one", "three", "two"]
-    assert (_current(moved).number, _current(moved).checkpoint) == (2, 2)
+    assert (moved.generation.number, moved.generation.checkpoint) == (2, 2)
     # The undo is of the checkpoint alone: it has the offsets of the brokers that it was on.
-    file = RewindRequestFile(_folder(job).uri)
+    file = RewindRequestFile(job.folder.uri)
     assert file.replace(file.read(), RewindRequest(after=2, back_to=1, asked=datetime.now(UTC)))
     job.edit(lambda spec: spec["sources"]["a"]["kafka"].update(topic=job.topics["a"]))
     back = replace(job, around=replace(job.around, brokers=other_brokers))

@@ -15,8 +15,7 @@ from penstock.jobs.savepoints.manifest import Savepoint
 from penstock.jobs.savepoints.taking import Taken, take
 from penstock.jobs.storage.checkpoint import BatchRecord
 from penstock.jobs.storage.driver_runs import DriverRuns, DriverRunsFile
-from penstock.jobs.storage.generation import Generation, Rewound
-from penstock.jobs.storage.job_folder import JobFolder
+from penstock.jobs.storage.generation import Rewound
 from penstock.jobs.storage.rewind_request import RewindRequest, RewindRequestFile
 from tests.jobs.spark.running import CHECKPOINTS, Surroundings, TestedJob
 
@@ -24,29 +23,19 @@ SEVERAL = "tests.jobs.spark.apps.several"
 OTHER_BUCKET = "test-other-checkpoints"
 
 
-def _folder(job: TestedJob) -> JobFolder:
-    return JobFolder(f"s3a://{job.checkpoints}/{job.name}")
-
-
-def _current(job: TestedJob) -> Generation:
-    current = _folder(job).current()
-    assert current is not None
-    return current
-
-
 def _take(job: TestedJob, name: str = "one", until: datetime | None = None) -> tuple[SavepointFolder, Savepoint]:
-    current, folder = _current(job), Savepoints(_folder(job).uri).of(name)
+    current, folder = job.generation, Savepoints(job.folder.uri).of(name)
     of = Taken(job=job.name, environment="tests", by=None, generation=current, until=until)
-    return folder, take(_folder(job).checkpoint(current.checkpoint), folder, of, job.around.s3)
+    return folder, take(job.folder.checkpoint(current.checkpoint), folder, of, job.around.s3)
 
 
 def _ask(job: TestedJob, folder: SavepointFolder, **consents: bool) -> None:
     """Requests a start from a savepoint, as ``penstock savepoint start-from`` does."""
-    file = RewindRequestFile(_folder(job).uri)
-    request = RewindRequest(after=_current(job).number, start_from=folder.uri, asked=datetime.now(UTC), **consents)
+    file = RewindRequestFile(job.folder.uri)
+    request = RewindRequest(after=job.generation.number, start_from=folder.uri, asked=datetime.now(UTC), **consents)
     assert file.replace(file.read(), request)
     # As the command does, of a job that has failed.
-    DriverRunsFile(_folder(job).uri).change(DriverRuns.resumed)
+    DriverRunsFile(job.folder.uri).change(DriverRuns.resumed)
 
 
 def _objects(job: TestedJob, below: str) -> list[str]:
@@ -103,7 +92,7 @@ def test_a_job_starts_in_another_bucket_with_its_state_after_its_checkpoint_is_g
     moved.feed("a", _row("30:20", "late"), _row("30:33", "a4"), _row("59:00", "end"))
     with moved.running() as running:
         running.until_read({"a": [7]})
-    first = _current(moved)
+    first = moved.generation
     assert (first.number, first.checkpoint, first.savepoint, first.initial_savepoint) == (1, 1, folder.uri, folder.uri)
     # The windows and names of rows from before and after: none is lost, and none is written twice.
     assert [(row["key"], row["n"]) for row in job.rows()] == [("k", 1), ("k", 1), ("k", 2), ("l", 1)]
@@ -111,7 +100,7 @@ def test_a_job_starts_in_another_bucket_with_its_state_after_its_checkpoint_is_g
     # By the watermark that was saved.
     assert {json.loads(record["value"])["name"] for record in job.side_outputs("late")} == {"late"}
     # Nothing of the old place is left in Spark's metadata of the state.
-    checkpoint = _folder(moved).checkpoint(1)
+    checkpoint = moved.folder.checkpoint(1)
     metadata = [name for name in checkpoint.listed() if "/_metadata/v2/" in name]
     assert metadata
     for name in metadata:
@@ -138,13 +127,13 @@ def test_a_job_that_has_gone_on_starts_from_its_savepoint_on_request_and_goes_ba
     _ask(job, folder)
     with pytest.raises(SavepointDamaged), job.running():
         pass
-    assert (_folder(job).generations(), _folder(job).checkpoints()) == ([1], [1])
+    assert (job.folder.generations(), job.folder.checkpoints()) == ([1], [1])
     surroundings.s3.put_object(Bucket=CHECKPOINTS, Key=key, Body=content)
 
     with job.running() as running:
         running.until_read({"a": [2]})
     assert "restoring" in running.heard
-    started = _current(job)
+    started = job.generation
     assert (started.number, started.checkpoint, started.savepoint, started.rewind) == (2, 2, folder.uri, Rewound(left=1))
     # Once, and a restart goes on.
     assert _names(job) == ["after", "after", "before"]
@@ -155,12 +144,12 @@ def test_a_job_that_has_gone_on_starts_from_its_savepoint_on_request_and_goes_ba
     assert _names(job) == ["after", "after", "before", "later"]
     # The checkpoint that was left is fenced, and can be gone back to.
     with pytest.raises(LeaseLost):
-        _folder(job).checkpoint(1, token=1).record(BatchRecord(batch=_folder(job).checkpoint(1).last_record().batch + 1, token=1))
-    file = RewindRequestFile(_folder(job).uri)
+        job.folder.checkpoint(1, token=1).record(BatchRecord(batch=job.folder.checkpoint(1).last_record().batch + 1, token=1))
+    file = RewindRequestFile(job.folder.uri)
     assert file.replace(file.read(), RewindRequest(after=2, back_to=1, asked=datetime.now(UTC)))
     with job.running() as running:
         running.until_read({"a": [3]})
-    assert (_current(job).checkpoint, _current(job).savepoint) == (1, None)
+    assert (job.generation.checkpoint, job.generation.savepoint) == (1, None)
     assert _names(job) == ["after", "after", "before", "later", "later"]
 
 
@@ -181,18 +170,18 @@ def test_a_savepoint_that_does_not_fit_the_app_or_the_job_is_refused_before_anyt
         _ask(fork, folder, **consents)
         with pytest.raises(error), fork.running():
             pass
-        assert _folder(fork).generations() == [1]
+        assert fork.folder.generations() == [1]
         # The consent that was missing is in the next request.
-        RewindRequestFile(_folder(fork).uri).delete("rewind.json")
+        RewindRequestFile(fork.folder.uri).delete("rewind.json")
     # Rows without windows in place of the counts: the record in the savepoint says what its state was.
     fork.edit(lambda spec: (spec["parameters"].update(shape="one source"), spec["sinks"].update(other=other)))
     _ask(fork, folder, of_another_job=True, allow_non_restored_state=True)
     with pytest.raises(StateDiffers), fork.running():
         pass
-    assert _folder(fork).generations() == [1]
+    assert fork.folder.generations() == [1]
     fork.edit(lambda spec: (spec["parameters"].update(shape="counts"), spec["sinks"].pop("other")))
     _ask(fork, folder, of_another_job=True, allow_non_restored_state=True)
     with fork.running():
         pass
-    assert (_current(fork).number, _current(fork).savepoint) == (2, folder.uri)
-    assert _folder(fork).checkpoint(_current(fork).checkpoint).identity() != _folder(job).checkpoint(1).identity()
+    assert (fork.generation.number, fork.generation.savepoint) == (2, folder.uri)
+    assert fork.folder.checkpoint(fork.generation.checkpoint).identity() != job.folder.checkpoint(1).identity()
