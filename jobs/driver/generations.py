@@ -20,7 +20,8 @@ from penstock.jobs.driver.initial_offsets import changed
 from penstock.jobs.driver.left_files import left_files
 from penstock.jobs.driver.micro_batch import Emit
 from penstock.jobs.driver.planning import QueryPlan
-from penstock.jobs.driver.repartitioning import refuse_unsupported, repartition
+from penstock.jobs.driver.repartitionable_state import refuse_unsupported
+from penstock.jobs.driver.repartitioning import repartition
 from penstock.jobs.errors import BucketUnreachable, CheckpointDamaged, ConditionalWriteFailed
 from penstock.jobs.savepoints.before_upgrade import UpgradeSavepoint, is_due
 from penstock.jobs.savepoints.folder import SavepointFolder, Savepoints

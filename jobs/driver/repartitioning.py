@@ -16,10 +16,8 @@ from typing import TYPE_CHECKING
 from pyspark.errors import PySparkException
 
 from penstock.jobs.driver.fixed_parallelism import FixedParallelism
-from penstock.jobs.errors import StateNotRepartitioned
-from penstock.jobs.storage import state_files
+from penstock.jobs.driver.repartitionable_state import not_repartitioned
 from penstock.jobs.storage.checkpoint import Checkpoint
-from penstock.jobs.storage.stored_state import StoredState
 from penstock.jobs.stream.task_errors import first_line
 
 if TYPE_CHECKING:
@@ -27,29 +25,6 @@ if TYPE_CHECKING:
 
 # The last ones are of the reader of state, which does not know every operator either.
 _REFUSED = ("STATE_REPARTITION_INVALID_CHECKPOINT", "STATE_REPARTITION_INVALID_PARAMETER", "STDS_")
-
-
-def refuse_unsupported(path: str, state: StoredState, asked: int) -> None:
-    """Raises if Spark can't repartition the state of a query, by what is known before anything is copied.
-
-    An operator that one task runs, such as an aggregation without keys, has its state in the first partition alone and looks for it nowhere
-    else. Spark 4.3.0 would put it where the hash of the empty key belongs, without an error.
-
-    Args:
-        path: of the checkpoint, or of the savepoint.
-        state: in it.
-        asked: shuffle partitions by the spec.
-
-    Raises:
-        StateNotRepartitioned: JOB-109.
-        BucketUnreachable: JOB-009.
-    """
-    fixed = FixedParallelism(asked, state.settings.shuffle_partitions or asked)
-    if state.settings.state_backend == "memory":
-        raise _impossible(path, fixed, "state in memory; Spark takes RocksDB's alone")
-    for (operator, _), partitions in state_files.versions(state.names()).items():
-        if len(partitions) < fixed.checkpoint:
-            raise _impossible(path, fixed, f"stateful operator {operator} runs in one task, as an aggregation without keys does")
 
 
 def repartition(session: SparkSession, checkpoint: Checkpoint, fixed: FixedParallelism) -> None:
@@ -71,15 +46,6 @@ def repartition(session: SparkSession, checkpoint: Checkpoint, fixed: FixedParal
         condition = error.getCondition() or ""
         if not condition.startswith(_REFUSED):
             raise
-        raise _impossible(checkpoint.uri, fixed, first_line(error)) from error
+        raise not_repartitioned(checkpoint.uri, fixed, first_line(error)) from error
     nothing: Mapping[str, object] = {"rows_in": {}, "tags": {}, "tolerated": {}}
     checkpoint.record(last.model_copy(update={"batch": last.batch + 1, "token": checkpoint.token, **nothing}))
-
-
-def _impossible(path: str, fixed: FixedParallelism, why: str) -> StateNotRepartitioned:
-    return StateNotRepartitioned(
-        path=path,
-        given=why,
-        need=f"state that Spark can repartition, from {fixed.checkpoint} to {fixed.asked} shuffle partitions",
-        fix=f"stages.stateful: {fixed.checkpoint} keeps the number; or begin without the state: upgradeMode: stateless",
-    )

@@ -27,7 +27,7 @@ from penstock.jobs.driver.generations import refuse_another_checkpoint
 from penstock.jobs.driver.going_on import begun, refuse_a_socket
 from penstock.jobs.driver.initial_offsets import as_read_on
 from penstock.jobs.driver.pod import leave_message
-from penstock.jobs.driver.repartitioning import refuse_unsupported
+from penstock.jobs.driver.repartitionable_state import refuse_unsupported
 from penstock.jobs.errors import BucketUnreachable, ConditionalWriteFailed, UpgradeNotChecked
 from penstock.jobs.savepoints.before_upgrade import is_due, savepoint_name
 from penstock.jobs.savepoints.folder import SavepointFolder

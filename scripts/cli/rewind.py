@@ -154,6 +154,7 @@ def begin_anew(job: DeployedJob, arguments: argparse.Namespace, question: str) -
 def _with_state(job: DeployedJob, arguments: argparse.Namespace) -> int:
     """Takes a savepoint as of that time, and starts from it."""
     from penstock.jobs.driver import rewind
+    from penstock.jobs.storage.stored_state import StoredState
     from penstock.scripts.savepoints.starting_over import StartingOver
 
     to_ms = arguments.to if arguments.by is None else round(time.time() * 1000) - arguments.by
@@ -168,7 +169,8 @@ def _with_state(job: DeployedJob, arguments: argparse.Namespace) -> int:
         return 0
     checkpoint, of = over.checkpoint_as_of(until)
     queries = over.queries(checkpoint, of)
-    _print(over.shown(f"goes back to its state of {until.isoformat(timespec='milliseconds')}", queries, screen))
+    state = over.repartitioned(checkpoint.uri, {name: StoredState.of(checkpoint.of_query(name)) for name in queries})
+    _print(over.shown(f"goes back to its state of {until.isoformat(timespec='milliseconds')}", queries, screen, state))
     if _agreed(arguments, f"Rewind {job.name} of {job.environment.name} with its state?"):
         over.start_from(over.taken(checkpoint, of, folder))
     return 0

@@ -176,7 +176,8 @@ def _start_from(job: DeployedJob, arguments: argparse.Namespace) -> None:
         return
     of = f"{saved.checkpoint} of {saved.whose}, at {saved.made:%Y-%m-%d %H:%M:%S} UTC"
     read_on = None if offsets is None else reading_on(offsets, source, saved, job.spec, lambda: access_of(job.environment, arguments))
-    _print(over.shown(f"starts from savepoint {saved.name} of {saved.job}", saved.queries, _screen(), of, read_on))
+    state = over.repartitioned(source.uri, {name: source.state(saved, name) for name in saved.queries})
+    _print(over.shown(f"starts from savepoint {saved.name} of {saved.job}", saved.queries, _screen(), state, of, read_on))
     if arguments.plan_only:
         return
     if not arguments.yes:

@@ -12,12 +12,12 @@ from collections.abc import Sequence
 from penstock.infra.environment import Environment
 from penstock.infra.plans import plans
 from penstock.jobs.spec import SpecFile
-from penstock.jobs.spec.stage_settings import SHUFFLE_PARTITIONS
 from penstock.jobs.storage.query_record import QueryRecord
 from penstock.scripts.cli.environment_argument import add_environment_argument, chosen
 from penstock.scripts.cli.output import add_output_argument, as_text
 from penstock.scripts.cli.upgrade_preview import add_preview_arguments, preview
 from penstock.scripts.installation import app_packages
+from penstock.scripts.operations.another_parallelism import planned_partitions
 from penstock.scripts.operations.changes_of_jobs import rendered
 from penstock.scripts.operations.deployed_job import jobs_of
 from penstock.scripts.operations.job_changes import JobChanges, job_changes
@@ -80,7 +80,7 @@ def run(arguments: argparse.Namespace) -> int:
     aws.check_account()
     now = _now(specs, arguments, environment, Steps())
     bucket, s3 = environment.spec.buckets.checkpoints, aws.client("s3")
-    planned = {one.name: int(one.plan.spark_conf[SHUFFLE_PARTITIONS]) for one in plans(environment).jobs}
+    planned = planned_partitions(environment)
     names = [spec.job.metadata.name for spec in specs]
     results = [checked(spec, now[name], planned[name], bucket, s3) for name, spec in zip(names, specs, strict=True)]
     if arguments.output == "table":

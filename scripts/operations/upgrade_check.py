@@ -12,7 +12,6 @@ from pydantic.alias_generators import to_camel
 from penstock.jobs.driver.checkpoint_changes import checkpoint_changes
 from penstock.jobs.driver.fixed_parallelism import FixedParallelism
 from penstock.jobs.driver.initial_offsets import as_read_on
-from penstock.jobs.driver.repartitioning import refuse_unsupported
 from penstock.jobs.driver.sink_changes import sink_changes
 from penstock.jobs.savepoints.before_upgrade import savepoint_name
 from penstock.jobs.savepoints.folder import SavepointFolder
@@ -24,6 +23,7 @@ from penstock.jobs.storage.generation import Generation
 from penstock.jobs.storage.job_folder import JobFolder
 from penstock.jobs.storage.query_record import QueryRecord
 from penstock.jobs.storage.stored_state import StoredState
+from penstock.scripts.operations.another_parallelism import repartitioned, said
 from penstock.sizing.errors import PenstockError
 
 if TYPE_CHECKING:
@@ -98,7 +98,7 @@ def _from_savepoint(
         saved = as_read_on(start.offsets, folder, folder.manifest(), spec)
         refuse_lost_queries(saved, start, list(now))
         states = {name: folder.state(saved, name) for name in _with_state(now) if name in saved.queries}
-        notes = tuple(_repartitioned(start.uri, states, partitions))
+        notes = tuple(repartitioned(start.uri, states, partitions))
     except PenstockError as error:
         return UpgradeCheck.model_validate({**place, "verdict": "refused", "reasons": tuple(_said(error))})
     verdict, reasons = _fits(spec, saved.generation, {} if saved.generation is None else saved.generation.queries, now)
@@ -107,15 +107,6 @@ def _from_savepoint(
 
 def _with_state(queries: Mapping[str, QueryRecord]) -> list[str]:
     return [name for name, query in queries.items() if query.operators]
-
-
-def _repartitioned(path: str, states: Mapping[str, StoredState], partitions: int) -> Iterator[str]:
-    """How state of another parallelism than the plan's changes; raises where it can't."""
-    for name, one in states.items():
-        before = one.settings.shuffle_partitions
-        if before not in (None, partitions):
-            refuse_unsupported(path, one, partitions)
-            yield f"{_of(name)}: its state is repartitioned from {before} to {partitions} shuffle partitions"
 
 
 def _begins_without(spec: SpecFile, current: Generation) -> str | None:
@@ -132,7 +123,7 @@ def _compared(
         folder.refuse_missing(current)
         begun = [name for name in current.queries if checkpoint.of_query(name).last_record().batch >= 0]
         if _repartitions(spec):
-            tuple(_repartitioned(checkpoint.uri, _fixed(checkpoint, begun, now), partitions))
+            tuple(repartitioned(checkpoint.uri, _fixed(checkpoint, begun, now), partitions))
     except PenstockError as error:
         return "refused", tuple(_said(error))
     before = {name: query for name, query in current.queries.items() if name in begun}
@@ -169,12 +160,12 @@ def _fixed(checkpoint: Checkpoint, begun: Iterable[str], now: Mapping[str, Query
 def _notes(spec: SpecFile, current: Generation, now: Mapping[str, QueryRecord], partitions: int, folder: JobFolder) -> Iterator[str]:
     """What a driver would not do as the spec says, or what people may not expect."""
     for name in now.keys() - current.queries.keys():
-        yield f"{_of(name)} is new: it begins at the start offsets, without state"
+        yield f"{said(name)} is new: it begins at the start offsets, without state"
     for name in current.queries.keys() - now.keys():
-        yield f"{_of(name)} is gone: its checkpoint stays where it is, and is gone on with when it comes back"
+        yield f"{said(name)} is gone: its checkpoint stays where it is, and is gone on with when it comes back"
     for name in now.keys() & current.queries.keys():
         yield from _kept(name, current.queries[name], spec, partitions, folder.checkpoint(current.checkpoint).of_query(name))
-        yield from (f"{_of(name)}: {said}" for said in sink_changes(current.queries[name], now[name]))
+        yield from (f"{said(name)}: {change}" for change in sink_changes(current.queries[name], now[name]))
     if current.versions.spark != (here := version("pyspark")):
         yield f"generation {current.number} ran on Spark {current.versions.spark}, and this is {here}"
 
@@ -182,18 +173,14 @@ def _notes(spec: SpecFile, current: Generation, now: Mapping[str, QueryRecord], 
 def _kept(name: str, before: QueryRecord, spec: SpecFile, partitions: int, checkpoint: Checkpoint) -> Iterator[str]:
     """What a query's checkpoint keeps, whatever the spec says."""
     if before.reads is None:
-        yield f"{_of(name)}: the generation is of a release that recorded no sources, so they are not compared"
+        yield f"{said(name)}: the generation is of a release that recorded no sources, so they are not compared"
     fixed = checkpoint.fixed_settings()
     if before.operators and fixed.shuffle_partitions not in (None, partitions):
         kept = FixedParallelism(partitions, fixed.shuffle_partitions)
         moved = f"its state is repartitioned from {kept.checkpoint} to {partitions} shuffle partitions, in a new checkpoint"
-        yield f"{_of(name)}: {moved if _repartitions(spec) else kept}"
+        yield f"{said(name)}: {moved if _repartitions(spec) else kept}"
     if before.operators and fixed.state_backend not in (None, spec.job.spec.state.backend):
-        yield f"{_of(name)}: its state stays in {fixed.state_backend}, that of its checkpoint, instead of the spec's state.backend"
-
-
-def _of(query: str) -> str:
-    return f"query {query}" if query else "the query"
+        yield f"{said(name)}: its state stays in {fixed.state_backend}, that of its checkpoint, instead of the spec's state.backend"
 
 
 def _said(error: PenstockError) -> Iterator[str]:

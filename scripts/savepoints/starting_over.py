@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
@@ -11,8 +11,11 @@ from penstock.jobs.savepoints.folder import SavepointFolder
 from penstock.jobs.savepoints.manifest import SavedQuery
 from penstock.jobs.savepoints.taking import Taken, queries_of, take
 from penstock.jobs.spec.initial_offsets import InitialOffsets
+from penstock.jobs.storage import state_files
 from penstock.jobs.storage.checkpoint import Checkpoint
 from penstock.jobs.storage.generation import Generation
+from penstock.jobs.storage.stored_state import StoredState
+from penstock.scripts.operations.another_parallelism import planned_partitions, repartitioned
 from penstock.scripts.operations.deployed_job import DeployedJob
 from penstock.scripts.operations.rewind_preview import sinks_table
 from penstock.scripts.progress import Steps
@@ -79,6 +82,20 @@ class StartingOver:
         """What the savepoint would be of. Nothing is written. Raises DEP-031, DEP-032, DEP-034, JOB-008, JOB-009."""
         return queries_of(checkpoint, of)
 
+    def repartitioned(self, path: str, states: Mapping[str, StoredState]) -> list[str]:
+        """What becomes of state of another parallelism than that of the job's plan.
+
+        Args:
+            path: of the checkpoint, or of the savepoint.
+            states: query -> its state.
+
+        Raises:
+            StateNotRepartitioned: JOB-109, Spark can't repartition it.
+            PenstockError: JOB-009, and as `planned_partitions`.
+        """
+        stateful = {name: one for name, one in states.items() if state_files.versions(one.names())}
+        return list(repartitioned(path, stateful, planned_partitions(self.job.environment)[self.job.name])) if stateful else []
+
     def taken(self, checkpoint: Checkpoint, of: Taken, folder: SavepointFolder) -> SavepointFolder:
         """The savepoint in that folder, taken unless an interrupted command has."""
         if not folder.begun():
@@ -88,7 +105,13 @@ class StartingOver:
         return folder
 
     def shown(
-        self, how: str, queries: Mapping[str, SavedQuery], screen: Screen, of: str = "", reading_on: ReadingOn | None = None
+        self,
+        how: str,
+        queries: Mapping[str, SavedQuery],
+        screen: Screen,
+        state: Sequence[str],
+        of: str = "",
+        reading_on: ReadingOn | None = None,
     ) -> Iterator[str]:
         """What the start means.
 
@@ -96,6 +119,7 @@ class StartingOver:
             how: says what the job does.
             queries: of the savepoint.
             screen: where it goes.
+            state: what becomes of it.
             of: what the savepoint was taken of; empty if it is this job's, now.
             reading_on: where it reads on, if not at the savepoint's offsets.
         """
@@ -105,7 +129,8 @@ class StartingOver:
         stays = f"{self.newest.checkpoint} stays where it is; penstock rewind --undo goes back to it"
         taken = [("taken of", of)] if of else []
         again = [("read again", _AGAIN)] if reading_on is None else []
-        yield from facts([*reads, *again, ("files", _FILES), *taken, ("checkpoint", stays)], screen)
+        repartitioned = [("state", one) for one in state]
+        yield from facts([*reads, *again, *repartitioned, ("files", _FILES), *taken, ("checkpoint", stays)], screen)
         if reading_on is not None:
             yield ""
             yield from reading_on_lines(reading_on, screen)

@@ -2,131 +2,35 @@
 
 from __future__ import annotations
 
-import argparse
-import json
 import re
-import tarfile
-import uuid
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from penstock.infra.environment import Environment
 from penstock.jobs.errors import CheckpointMissing
 from penstock.jobs.storage.job_folder import JobFolder
-from penstock.scripts.cli import inspect
 from penstock.scripts.emulation.emulated_aws import EmulatedAws
 from penstock.scripts.errors import WrongUsage
-from penstock.scripts.provisioning.aws_access import AwsAccess
 from tests.emulated.job_history import generation
-from tests.emulated.small_stacks import environment
-
-RECORDING = Path(__file__).parents[1] / "jobs/spark/recordings/before-generations.tar.gz"
-FOLDER = "every-state/checkpoints/1"
-SPEC = """\
-apiVersion: penstock/v1
-kind: StreamingJob
-metadata: {name: every-state}
-spec:
-  app: clicks
-  parallelism: 1
-  executor: {slots: 1, memory: 2g}
-  sources:
-    a: {kafka: {topic: every-state-a}, time: {field: at, outOfOrderness: 10s}}
-    b: {kafka: {pattern: "every-.*-b"}, time: {field: at, outOfOrderness: 10s}}
-  sinks:
-    out: {files: {path: every-state}}
-"""
-
-
-def _recorded() -> dict[str, bytes]:
-    """Object of the checkpoint -> content."""
-    found = {}
-    with tarfile.open(RECORDING) as tar:
-        for member in tar:
-            file, (_, _, key) = tar.extractfile(member), member.name.partition("/")
-            if file is not None and key.startswith(f"{FOLDER}/"):
-                found[key.removeprefix(f"{FOLDER}/")] = file.read()
-    return found
-
-
-RECORDED = _recorded()
-
-
-class Place:
-    """An environment with the recorded job.
-
-    Args:
-        own: the environment.
-        folder: for its files.
-    """
-
-    def __init__(self, own: Environment, folder: Path) -> None:
-        self.folder = folder
-        self.s3 = AwsAccess(own).client("s3")
-        self.bucket = own.spec.buckets.checkpoints
-        self.s3.create_bucket(Bucket=self.bucket)
-        self._file = folder / "environment.yaml"
-        self._file.write_text(own.text())
-
-    def restore(self, part: str = "") -> None:
-        """The recorded checkpoint, or what is in a part of it, without Spark's checksums."""
-        for name, content in RECORDED.items():
-            if name.startswith(part) and not name.endswith(".crc"):
-                self.put(name, content)
-
-    def put(self, name: str, content: bytes) -> None:
-        self.s3.put_object(Bucket=self.bucket, Key=f"{FOLDER}/{name}", Body=content)
-
-    @contextmanager
-    def damaged(self, name: str, content: bytes | None) -> Iterator[None]:
-        """With another content of an object, or without all that begin with this name."""
-        if content is None:
-            for gone in [one for one in RECORDED if one.startswith(name)]:
-                self.s3.delete_object(Bucket=self.bucket, Key=f"{FOLDER}/{gone}")
-        else:
-            self.put(name, content)
-        yield
-        self.restore(name)
-
-    def inspect(self, *words: str) -> int:
-        parser = argparse.ArgumentParser()
-        inspect.add_arguments(parser)
-        return inspect.run(parser.parse_args([str(self._file), "--job", "every-state", *words]))
-
-    def json(self, capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, dict[str, Any]]:
-        code = self.inspect("-o", "json", *words)
-        document: dict[str, Any] = json.loads(capsys.readouterr().out)
-        return code, document
-
-
-def place_of(aws: EmulatedAws, tmp_path: Path) -> Place:
-    """The recorded job's environment, before it has run."""
-    (tmp_path / "clicks.py").write_text("def build(job):\n    job.write(job.source('a', 'at STRING'), 'out')\n")
-    (tmp_path / "every-state.yaml").write_text(SPEC)
-    data = environment(aws, f"in{uuid.uuid4().hex[:8]}").model_dump(by_alias=True, exclude_none=True)
-    data["spec"]["jobs"] = [str(tmp_path / "every-state.yaml")]
-    return Place(Environment.model_validate(data), tmp_path)
+from tests.emulated.recorded_job import FOLDER, RECORDED, RecordedJob
 
 
 @pytest.fixture
-def empty(aws: EmulatedAws, tmp_path: Path) -> Place:
+def empty(aws: EmulatedAws, tmp_path: Path) -> RecordedJob:
     """A job that has not run."""
-    return place_of(aws, tmp_path)
+    return RecordedJob(aws, tmp_path)
 
 
 @pytest.fixture(scope="module")
-def place(aws: EmulatedAws, tmp_path_factory: pytest.TempPathFactory) -> Place:
+def place(aws: EmulatedAws, tmp_path_factory: pytest.TempPathFactory) -> RecordedJob:
     """The recorded job; each test leaves it as it was."""
-    place = place_of(aws, tmp_path_factory.mktemp("place"))
+    place = RecordedJob(aws, tmp_path_factory.mktemp("place"))
     place.restore()
     return place
 
 
-def test_a_checkpoint_is_shown_as_its_files_have_it(place: Place, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_checkpoint_is_shown_as_its_files_have_it(place: RecordedJob, capsys: pytest.CaptureFixture[str]) -> None:
     code, content = place.json(capsys)
     assert (code, content["errors"], content["generation"], content["finished"]) == (0, [], None, False)
     assert content["checkpoint"] == f"s3a://{place.bucket}/{FOLDER}"
@@ -147,7 +51,7 @@ def test_a_checkpoint_is_shown_as_its_files_have_it(place: Place, capsys: pytest
     assert content["amount"] == {"objects": sum(one["objects"] for one in parts), "bytes": sum(one["bytes"] for one in parts)}
 
 
-def test_state_is_shown_with_its_versions_and_columns(place: Place, capsys: pytest.CaptureFixture[str]) -> None:
+def test_state_is_shown_with_its_versions_and_columns(place: RecordedJob, capsys: pytest.CaptureFixture[str]) -> None:
     _, content = place.json(capsys)
     (window,), (keyed,), (once,), (join,) = (query["operators"] for query in content["queries"])
     assert [one["name"] for one in (window, once, join)] == ["stateStoreSave", "dedupeWithinWatermark", "symmetricHashJoin"]
@@ -163,7 +67,7 @@ def test_state_is_shown_with_its_versions_and_columns(place: Place, capsys: pyte
 
 
 def test_state_that_has_been_repartitioned_is_whole_without_the_partitions_of_before(
-    place: Place, capsys: pytest.CaptureFixture[str]
+    place: RecordedJob, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """As of one partition: what is left of the other one is older."""
     with ExitStack() as held:
@@ -180,7 +84,7 @@ def test_state_that_has_been_repartitioned_is_whole_without_the_partitions_of_be
     assert (window["stores"][0]["partitions"], window["stores"][0]["version"]) == (1, 6)
 
 
-def test_another_micro_batch_is_shown_and_one_that_is_gone_is_named(place: Place, capsys: pytest.CaptureFixture[str]) -> None:
+def test_another_micro_batch_is_shown_and_one_that_is_gone_is_named(place: RecordedJob, capsys: pytest.CaptureFixture[str]) -> None:
     code, content = place.json(capsys, "--micro-batch", "0")
     once = content["queries"][2]
     assert (code, once["microBatch"], once["operators"][0]["stores"][0]["version"]) == (0, 0, 1)
@@ -190,7 +94,7 @@ def test_another_micro_batch_is_shown_and_one_that_is_gone_is_named(place: Place
     assert "0 to 5" in (raised.value.need or "")
 
 
-def test_a_generation_has_its_own_checkpoint(empty: Place, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_generation_has_its_own_checkpoint(empty: RecordedJob, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(CheckpointMissing):
         empty.inspect()
     empty.restore("offsets/")
@@ -231,7 +135,7 @@ DAMAGES: list[dict[str, tuple[bytes | None, str]]] = [
 
 @pytest.mark.parametrize("damages", DAMAGES)
 def test_what_is_damaged_or_gone_is_said_beside_the_rest(
-    place: Place, capsys: pytest.CaptureFixture[str], damages: dict[str, tuple[bytes | None, str]]
+    place: RecordedJob, capsys: pytest.CaptureFixture[str], damages: dict[str, tuple[bytes | None, str]]
 ) -> None:
     with ExitStack() as stack:
         for name, (content, _) in damages.items():
@@ -247,7 +151,7 @@ def test_what_is_damaged_or_gone_is_said_beside_the_rest(
     assert out.count("error[JOB-008]") == len(damages) and "symmetricHashJoin" in out
 
 
-def test_the_table_has_offsets_state_and_files(place: Place, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_table_has_offsets_state_and_files(place: RecordedJob, capsys: pytest.CaptureFixture[str]) -> None:
     assert place.inspect() == 0
     out = capsys.readouterr().out
     shown = ("query pairs", "every-state-a-0", "0 stateStoreSave", "left-keyToNumValues", "published", "2025-04-05 12:30:21 UTC after it")

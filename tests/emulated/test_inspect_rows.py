@@ -12,13 +12,13 @@ from penstock.scripts.errors import WrongUsage
 from penstock.scripts.operations.state_rows import StateRows
 from penstock.scripts.operations.state_table import state_lines
 from penstock.scripts.render.screen import Screen
-from tests.emulated.test_inspect import RECORDED, Place, place_of
+from tests.emulated.recorded_job import RECORDED, RecordedJob
 
 
 @pytest.fixture(scope="module")
-def place(aws: EmulatedAws, tmp_path_factory: pytest.TempPathFactory) -> Place:
+def place(aws: EmulatedAws, tmp_path_factory: pytest.TempPathFactory) -> RecordedJob:
     """The recorded job, as if it had run in this bucket: Spark's metadata have the URIs of its schemas."""
-    place = place_of(aws, tmp_path_factory.mktemp("place"))
+    place = RecordedJob(aws, tmp_path_factory.mktemp("place"))
     place.restore()
     for name, content in RECORDED.items():
         if "/_metadata/v2/" in name and content:
@@ -26,7 +26,7 @@ def place(aws: EmulatedAws, tmp_path_factory: pytest.TempPathFactory) -> Place:
     return place
 
 
-def test_the_rows_of_a_key_are_shown_of_every_operator_that_can_be_read(place: Place, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_rows_of_a_key_are_shown_of_every_operator_that_can_be_read(place: RecordedJob, capsys: pytest.CaptureFixture[str]) -> None:
     gone = next(name for name in RECORDED if re.fullmatch(r"queries/once/state/0/1/6_[0-9a-f-]+\.changelog", name))
     with place.damaged(gone, None):
         code, content = place.json(capsys, "--rows", "2", "--key", "k")
@@ -69,14 +69,14 @@ def test_a_table_has_the_columns_of_keys_and_values() -> None:
         (("--rows", "--operator", "7"), "--operator 7"),
     ],
 )
-def test_state_that_does_not_exist_is_said_with_what_does(place: Place, words: tuple[str, ...], given: str) -> None:
+def test_state_that_does_not_exist_is_said_with_what_does(place: RecordedJob, words: tuple[str, ...], given: str) -> None:
     with pytest.raises(WrongUsage) as raised:
         place.inspect(*words)
     assert raised.value.given == given
     assert "--query names --operator 0 --state seen; --query once --operator 0; --query pairs" in (raised.value.need or "")
 
 
-def test_what_selects_rows_needs_rows(place: Place) -> None:
+def test_what_selects_rows_needs_rows(place: RecordedJob) -> None:
     with pytest.raises(WrongUsage) as raised:
         place.inspect("--query", "names", "--key", "k")
     assert raised.value.given == "--query --key"

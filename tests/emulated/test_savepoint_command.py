@@ -20,6 +20,8 @@ from penstock.jobs.storage.query_record import QueryRecord
 from penstock.jobs.storage.rewind_request import RewindRequest, RewindRequestFile
 from penstock.scripts.emulation.emulated_aws import EmulatedAws
 from penstock.scripts.provisioning.aws_access import AwsAccess
+from tests.emulated.job_history import generation
+from tests.emulated.recorded_job import RecordedJob
 from tests.emulated.small_stacks import environment
 from tests.scripts.cli.called import Called, penstock
 
@@ -36,6 +38,8 @@ spec:
     out: {files: {path: NAME}}
     hook: {webhook: {connection: hook}}
 """
+# Of the recorded job.
+QUERIES = ("", "names", "once", "pairs")
 
 
 @dataclass
@@ -183,6 +187,27 @@ def test_a_start_shows_what_is_written_again_and_refuses_before_it_requests_anyt
     forked = desk.savepoint("start-from", uri, "--fork", "--plan-only", job="fork")
     assert "fork starts from savepoint one of clicks" in forked.stdout
     assert desk.requested("fork") is None
+
+
+def test_a_start_says_of_state_of_another_parallelism_that_it_is_repartitioned_or_refuses(aws: EmulatedAws, tmp_path: Path) -> None:
+    job = RecordedJob(aws, tmp_path)
+    job.restore()
+    JobFolder(f"s3a://{job.bucket}/every-state", job.s3).begin(generation(queries=dict.fromkeys(QUERIES, QueryRecord.of(["a"], []))))
+
+    def run(verb: str, *words: str) -> Called:
+        return penstock(*verb.split(), str(job.file), "--job", "every-state", *words)
+
+    moved = "its state is repartitioned from 2 to 1 shuffle partitions"
+    for verb, words in {"savepoint create": ("--name", "one"), "savepoint start-from": ("one", "--plan-only")}.items():
+        shown = run(verb, *words)
+        assert shown.returncode == 0, shown.stderr
+    rewound = run("rewind", "--by", "1s", "--with-state", "--plan-only")
+    assert rewound.stdout.count(moved) == shown.stdout.count(moved) == len(QUERIES), rewound.stderr
+    # As an aggregation without keys leaves it.
+    with job.damaged("queries/once/state/0/1/", None):
+        assert run("savepoint create", "--name", "two").returncode == 0
+        assert "runs in one task" in run("savepoint start-from", "two", "--plan-only").stderr
+        assert "JOB-109" in run("rewind", "--by", "1s", "--with-state", "--yes").stderr
 
 
 def test_a_rewind_with_the_state_shows_the_micro_batch_that_it_goes_back_to(desk: Desk) -> None:
