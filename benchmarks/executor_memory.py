@@ -138,9 +138,9 @@ def _upper_in_arrow(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatc
 def _uploaded(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """As a task of a file sink: a client of S3, which is not called, and a part of an upload with its copy in the request."""
     from penstock.jobs.sinks.parts import PART_BYTES
-    from penstock.jobs.storage.s3 import client
+    from penstock.jobs.storage.s3 import shared_client
 
-    opened = client()
+    opened = shared_client()
     part = bytearray(opened.meta.region_name.encode())
     for batch in batches:
         for row in batch.to_pylist():

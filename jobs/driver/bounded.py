@@ -20,7 +20,7 @@ from penstock.jobs.sources.ends import InputEnds
 from penstock.jobs.sources.opening import Offsets
 from penstock.jobs.spec.job import JobSpec
 from penstock.jobs.storage.checkpoint import FINISHED, WHOLE, BatchRecord, Checkpoint
-from penstock.jobs.storage.s3 import client
+from penstock.jobs.storage.s3 import shared_client
 from penstock.jobs.stream.event_time.engine import Engine
 
 _ENDS = "ends.json"
@@ -119,7 +119,7 @@ class BoundedRun:
     def _files(self, name: str) -> list[str]:
         source = self._spec.file_sources[name]
         try:
-            return files.existing(client(), source, self._bucket)
+            return files.existing(shared_client(), source, self._bucket)
         except (ClientError, BotoCoreError) as error:
             path, fix = f"s3a://{source.bucket or self._bucket}/{source.path}", "check the bucket's name and the job's permissions"
             raise BucketUnreachable(path=path, given=str(error), need="a bucket that can be listed", fix=fix) from error

@@ -17,7 +17,7 @@ from penstock.jobs.savepoints.taking import Taken, queries_of, take
 from penstock.jobs.spec.job import UpgradeMode
 from penstock.jobs.storage.checkpoint import Checkpoint
 from penstock.jobs.storage.continuation import Continuation
-from penstock.jobs.storage.s3 import client
+from penstock.jobs.storage.s3 import shared_client
 from penstock.sizing.errors import PenstockError
 
 
@@ -65,7 +65,7 @@ class UpgradeSavepoint:
             folder, saved = self._place(name)
             if saved is None:
                 self.emit("saving", {"savepoint": folder.uri})
-                saved = take(self.checkpoint, folder, self.of, client(), pause_s=0)
+                saved = take(self.checkpoint, folder, self.of, shared_client(), pause_s=0)
         except NothingToSave:
             return None
         except PenstockError as error:

@@ -32,7 +32,7 @@ from penstock.jobs.storage.checkpoint import Checkpoint
 from penstock.jobs.storage.continuation import SavepointStart
 from penstock.jobs.storage.generation import ORIGIN, Origin
 from penstock.jobs.storage.objects import Folder
-from penstock.jobs.storage.s3 import client
+from penstock.jobs.storage.s3 import shared_client
 
 _IDENTITY = "identity"
 # Exists in a checkpoint from before its state is repartitioned on.
@@ -123,7 +123,7 @@ class Filling:
             return
         changes = self.changes()
         self.checkpoint.put_once(ORIGIN, Origin(savepoint=self.folder.uri, generation=self.generation, offsets=self.offsets).text)
-        copier = Copier(client(), self.folder.data(self.savepoint).uri, self.checkpoint.uri)
+        copier = Copier(shared_client(), self.folder.data(self.savepoint).uri, self.checkpoint.uri)
         each(lambda one: self._filled(copier, one, changes.get(one.name)), self.savepoint.objects, said)
         for one in self.savepoint.objects:
             if match := _DECISION.fullmatch(one.name):

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from pydantic import BaseModel, ConfigDict
 
 from penstock.jobs.sinks.part_formats import CONTENT_TYPES, LINES, JsonLines, Parquet
-from penstock.jobs.storage.s3 import client
+from penstock.jobs.storage.s3 import shared_client
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -113,7 +113,7 @@ class _Task:
 
     @cached_property
     def s3(self) -> S3Client:
-        return client()
+        return shared_client()
 
     def add(self, batch: pa.RecordBatch) -> None:
         if self.writer.format == LINES:

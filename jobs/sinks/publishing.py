@@ -24,7 +24,7 @@ from penstock.jobs.sinks.open_parts import Chunk, OpenPart
 from penstock.jobs.sinks.part_formats import CONTENT_TYPES, LINES, ROW_GROUP_BYTES, Parquet
 from penstock.jobs.sinks.part_log import ComposedPart
 from penstock.jobs.sinks.parts import TOKEN, StagedPart, Upload
-from penstock.jobs.storage.s3 import client, error_code, missing
+from penstock.jobs.storage.s3 import error_code, missing, shared_client
 
 if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
@@ -146,7 +146,7 @@ class Publisher:
 
     @cached_property
     def _s3(self) -> S3Client:
-        return client()
+        return shared_client()
 
     def _composed(self, key: str, part: OpenPart | ComposedPart, token: str | None = None) -> StagedPart:
         try:

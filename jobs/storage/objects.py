@@ -12,7 +12,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 from penstock.jobs.errors import BucketUnreachable
 from penstock.jobs.storage.conditional import ConditionalWriter
-from penstock.jobs.storage.s3 import client, missing
+from penstock.jobs.storage.s3 import missing, shared_client
 
 if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
@@ -152,7 +152,7 @@ class Objects:
 
     @cached_property
     def _s3(self) -> S3Client:
-        return self._given or client()
+        return self._given or shared_client()
 
     def _conditionally(self, write: Callable[[ConditionalWriter], str | None]) -> str | None:
         try:

@@ -6,6 +6,8 @@ on a developer's machine. None of them is in a spec.
 
 from __future__ import annotations
 
+import os
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 import boto3
@@ -19,8 +21,21 @@ if TYPE_CHECKING:
 _ATTEMPTS = 10
 
 
-def client(*, attempts: int = _ATTEMPTS, timeout_s: float = 60) -> S3Client:
-    """A client with retries; create one per task, since a client must not be sent to another process.
+def shared_client() -> S3Client:
+    """The client of this process, for all of its threads and tasks: creating one takes longer than most of its requests, and each has
+    connections of its own. A forked process, or one whose environment has changed since, gets another one.
+    """
+    settings = tuple(sorted((name, value) for name, value in os.environ.items() if name.startswith("AWS_")))
+    return _client_of(os.getpid(), settings)
+
+
+@lru_cache(maxsize=1)
+def _client_of(process: int, settings: tuple[tuple[str, str], ...]) -> S3Client:
+    return client(attempts=_ATTEMPTS, timeout_s=60)
+
+
+def client(*, attempts: int, timeout_s: float) -> S3Client:
+    """A client with retries, for what needs other limits than those of `shared_client`.
 
     Args:
         attempts: of each request, at least 1.
@@ -32,7 +47,9 @@ def client(*, attempts: int = _ATTEMPTS, timeout_s: float = 60) -> S3Client:
         read_timeout=timeout_s,
         max_pool_connections=16,
     )
-    return boto3.client("s3", config=config)
+    # Not of the default session, which several threads may not use at a time.
+    # Source: boto3's documentation, "Session reference", "Multithreading or multiprocessing with sessions".
+    return boto3.session.Session().client("s3", config=config)
 
 
 def error_code(error: ClientError) -> str:

@@ -34,7 +34,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 from penstock.jobs.errors import BucketUnreachable
 from penstock.jobs.storage.checkpoint import Checkpoint
 from penstock.jobs.storage.conditional import ConditionalWriter
-from penstock.jobs.storage.s3 import client
+from penstock.jobs.storage.s3 import shared_client
 from penstock.jobs.stream.declaration import name_call
 from penstock.jobs.stream.task_context import TaskPlace
 
@@ -115,7 +115,7 @@ class Journal:
 
     @cached_property
     def _s3(self) -> S3Client:
-        return client()
+        return shared_client()
 
     def _list(self) -> None:
         if self._listed:

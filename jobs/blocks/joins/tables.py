@@ -18,7 +18,7 @@ from pyspark.sql.types import StringType, StructField, StructType
 
 from penstock.jobs.errors import TableFileUnread
 from penstock.jobs.storage.conditional import ConditionalWriter
-from penstock.jobs.storage.s3 import client, error_code, missing
+from penstock.jobs.storage.s3 import error_code, missing, shared_client
 from penstock.jobs.stream.event_time.engine import with_event_time
 from penstock.jobs.stream.leaving import kept
 from penstock.jobs.stream.streams import ENVELOPE, Stream, Tag
@@ -132,7 +132,7 @@ class _File:
     def _text(self) -> str:
         place = urlsplit(self.uri)
         try:
-            return client().get_object(Bucket=place.netloc, Key=place.path.lstrip("/"))["Body"].read().decode("utf-8-sig")
+            return shared_client().get_object(Bucket=place.netloc, Key=place.path.lstrip("/"))["Body"].read().decode("utf-8-sig")
         except ClientError as error:
             # Without permission to list, S3 answers AccessDenied for a file that does not exist.
             fix = "check the URI, and that the job's role may read the file (docs/blocks/joins.md)"
@@ -185,7 +185,7 @@ class _Read:
     def _lines(self) -> str:
         here = TaskPlace.here()
         place, batch = urlsplit(here.checkpoint), here.batch
-        folder, s3 = f"{place.path.strip('/')}/penstock/tables/{self.name}", client()
+        folder, s3 = f"{place.path.strip('/')}/penstock/tables/{self.name}", shared_client()
         kept = _get(s3, place.netloc, f"{folder}/{batch}")
         if kept is None:
             # In ASCII, with everything else escaped, `splitlines` only sees one kind of line end.

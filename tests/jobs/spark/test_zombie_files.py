@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import itertools
 import random
 import threading
@@ -17,13 +16,11 @@ import pyarrow.parquet as pq
 import pytest
 
 from penstock.jobs.errors import StagedPartGone
-from penstock.jobs.sinks import parts
 from penstock.jobs.sinks.files import Files, _Staged
 from penstock.jobs.sinks.part_log import Manifest
 from penstock.jobs.sinks.sink import FOREVER_MS, Batch
 from penstock.jobs.spec import FileSink
 from penstock.jobs.storage.checkpoint import RETAINED_BATCHES, Checkpoint
-from penstock.jobs.storage.s3 import client
 from tests.jobs.spark.running import CHECKPOINTS, OUTPUT
 
 if TYPE_CHECKING:
@@ -227,12 +224,6 @@ def _scenario(
     faults.extend(f"row {row}: {place.seen[row]} times" for row in expected | place.seen if place.seen[row] != expected[row])
     faults.extend(f"{key} is left" for key in place.left())
     return True, [f"{step}, {format}, {at}, {live_at}: {fault}" for fault in faults]
-
-
-@pytest.fixture(autouse=True)
-def _one_client_for_all_tasks(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Creating one takes longer than its requests."""
-    monkeypatch.setattr(parts, "client", functools.cache(client))
 
 
 # Parquet makes the same requests as lines, except where a file is composed or written whole.

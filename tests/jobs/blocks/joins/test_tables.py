@@ -23,7 +23,7 @@ def _answer(monkeypatch: pytest.MonkeyPatch, answer: bytes | ClientError | BotoC
                 raise answer
             return {"Body": io.BytesIO(answer)}
 
-    monkeypatch.setattr(tables, "client", S3)
+    monkeypatch.setattr(tables, "shared_client", S3)
 
 
 @pytest.mark.parametrize("sign", ["\u2028", "\u2029", "\u0085"])

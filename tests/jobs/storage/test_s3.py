@@ -1,0 +1,51 @@
+"""One client a process and environment."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+
+from penstock.jobs.storage.objects import Objects
+from penstock.jobs.storage.s3 import shared_client
+
+ENVIRONMENT = {
+    "AWS_REGION": "eu-central-1",
+    "AWS_ENDPOINT_URL": "http://127.0.0.1:1",
+    "AWS_ACCESS_KEY_ID": "a",
+    "AWS_SECRET_ACCESS_KEY": "b",
+}
+
+
+@pytest.fixture(autouse=True)
+def _anywhere(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in ENVIRONMENT.items():
+        monkeypatch.setenv(name, value)
+
+
+def test_all_folders_of_a_process_share_a_client() -> None:
+    one, other = (Objects(f"s3a://checkpoints/{name}") for name in ("one", "other"))
+    assert one._s3 is other._s3 is shared_client()
+
+
+def test_another_environment_has_another_client(monkeypatch: pytest.MonkeyPatch) -> None:
+    before = shared_client()
+    monkeypatch.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:2")
+    assert (before.meta.endpoint_url, shared_client().meta.endpoint_url) == ("http://127.0.0.1:1", "http://127.0.0.1:2")
+
+
+def test_a_forked_process_has_a_client_of_its_own() -> None:
+    """Two processes would read each other's answers from one connection."""
+    before, (reading, writing) = shared_client(), os.pipe()
+    child = os.fork()
+    if child == 0:
+        try:
+            os.write(writing, b"own" if shared_client() is not before else b"shared")
+        finally:
+            os._exit(0)
+    os.waitpid(child, 0)
+    try:
+        assert os.read(reading, 10) == b"own"
+    finally:
+        os.close(reading)
+        os.close(writing)
