@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import warnings
 
 import pytest
 
@@ -37,7 +38,10 @@ def test_another_environment_has_another_client(monkeypatch: pytest.MonkeyPatch)
 def test_a_forked_process_has_a_client_of_its_own() -> None:
     """Two processes would read each other's answers from one connection."""
     before, (reading, writing) = shared_client(), os.pipe()
-    child = os.fork()
+    with warnings.catch_warnings():
+        # Python 3.12 and later warn of a fork beside other threads, which pytest-xdist has; nothing of them is used.
+        warnings.simplefilter("ignore", DeprecationWarning)
+        child = os.fork()
     if child == 0:
         try:
             os.write(writing, b"own" if shared_client() is not before else b"shared")
