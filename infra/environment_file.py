@@ -1,6 +1,7 @@
 """Resolves environments: from a name or a path to the file, the defaults, and reading it.
 
-A shipped environment is selected by its name, any other by the path of its file. Commands that do not call AWS default to
+An environment is selected by its name if it is in the folder ``environments`` of the repository that a command runs in, or shipped, and any
+other by the path of its file. Commands that do not call AWS default to
 `DEFAULT_ENVIRONMENT`, runs on this machine to `LOCAL_ENVIRONMENT`. Commands that call AWS have no default, since acting on the wrong
 environment is expensive: see `named`.
 """
@@ -21,27 +22,39 @@ FOLDER = Path(__file__).resolve().parent / "environments"
 # For commands that do not call AWS, where a forgotten name does no harm.
 DEFAULT_ENVIRONMENT = "production"
 LOCAL_ENVIRONMENT = "local"
+# Of a team's repository, beside its cdktf.json.
+REPOSITORY_FOLDER, _REPOSITORY_MARK = "environments", "cdktf.json"
 ENVIRONMENT_VARIABLE = "PENSTOCK_ENVIRONMENT"
 
 
 def names() -> list[str]:
-    """The shipped environments, sorted."""
-    return sorted(file.stem for file in FOLDER.glob("*.yaml"))
+    """The environments that can be selected by name, sorted."""
+    return sorted({file.stem for folder in _folders() for file in folder.glob("*.yaml")})
+
+
+def _folders() -> list[Path]:
+    """Where environments have names: the repository's own, which come first, and the shipped ones."""
+    here = Path.cwd()
+    repository = next((folder for folder in (here, *here.parents) if (folder / _REPOSITORY_MARK).is_file()), None)
+    own = repository / REPOSITORY_FOLDER if repository is not None else None
+    return [own, FOLDER] if own is not None and own.is_dir() else [FOLDER]
 
 
 def file_of(name_or_path: str | Path) -> Path:
     """The file of an environment.
 
     Args:
-        name_or_path: the name of a shipped one, or the path of a YAML file.
+        name_or_path: a name, or the path of a YAML file.
 
     Raises:
         UnknownEnvironment: INF-001.
     """
     if re.fullmatch(NAME_PATTERN, str(name_or_path)) and not Path(name_or_path).is_file():
-        if str(name_or_path) not in names():
+        files = [folder / f"{name_or_path}.yaml" for folder in _folders()]
+        file = next((file for file in files if file.is_file()), None)
+        if file is None:
             raise UnknownEnvironment(path=str(name_or_path), need=_one_of_them(), fix="name one of them, or write the file")
-        return _shown(FOLDER / f"{name_or_path}.yaml")
+        return _shown(file)
     return Path(name_or_path)
 
 
@@ -49,7 +62,7 @@ def load(name_or_path: str | Path) -> Environment:
     """Reads an environment.
 
     Args:
-        name_or_path: the name of a shipped one, or the path of a YAML file.
+        name_or_path: a name, or the path of a YAML file.
 
     Returns:
         The environment with its document. Paths of files in it are absolute.
@@ -86,7 +99,7 @@ def _one_of_them() -> str:
 
 
 def _shown(file: Path) -> Path:
-    """The path of a shipped file relative to the current folder, as errors and findings show it."""
+    """The path of a file that has a name, relative to the current folder, as errors and findings show it."""
     here = Path.cwd()
     return file.relative_to(here) if file.is_relative_to(here) else file
 

@@ -9,7 +9,7 @@ import shlex
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from penstock.infra.pipeline.steps import CHECK, DEPLOY, TARGETS, Step, Target
+from penstock.infra.pipeline.steps import KIT, TARGETS, Repository, Step, Target, check_steps, deploy_steps
 
 REPOSITORY = "repository"
 # Variables for `fly set-pipeline`; only the repository's key is secret.
@@ -29,12 +29,12 @@ CHECK_LIMIT, DEPLOY_LIMIT = "1h", "2h"
 TOKEN_FILE = "/tmp/aws-token"
 
 
-def pipeline() -> dict[str, Any]:
+def pipeline(repository: Repository = KIT) -> dict[str, Any]:
     """The pipeline."""
-    jobs = [_check()]
+    jobs = [_check(repository)]
     passed = "check"
     for target in TARGETS:
-        jobs.append(_deploy(target, passed))
+        jobs.append(_deploy(repository, target, passed))
         passed = _job_name(target)
     source = {"uri": "((repository_uri))", "branch": "main", "private_key": "((repository_key))"}
     # A token per job: its subject names the job, so that dev's job cannot assume production's role.
@@ -46,18 +46,18 @@ def pipeline() -> dict[str, Any]:
     }
 
 
-def _check() -> dict[str, Any]:
+def _check(repository: Repository) -> dict[str, Any]:
     values = {"PENSTOCK_ENVIRONMENT": TARGETS[-1].environment}
     # The commit before a merge, or before a commit that was pushed without one.
     before = 'export PENSTOCK_BASE="$(git rev-parse HEAD^1)"'
     return {
         "name": "check",
         "serial": True,
-        "plan": [{"get": REPOSITORY, "trigger": True}, {**_task(CHECK, [before], values), "timeout": CHECK_LIMIT}],
+        "plan": [{"get": REPOSITORY, "trigger": True}, {**_task(check_steps(repository), [before], values), "timeout": CHECK_LIMIT}],
     }
 
 
-def _deploy(target: Target, passed: str) -> dict[str, Any]:
+def _deploy(repository: Repository, target: Target, passed: str) -> dict[str, Any]:
     """A target that requires approval is not triggered: its job is started manually."""
     values = {
         "PENSTOCK_ENVIRONMENT": target.environment,
@@ -79,7 +79,7 @@ def _deploy(target: Target, passed: str) -> dict[str, Any]:
         "serial": True,
         "serial_groups": [_job_name(target)],
         "interruptible": False,
-        "plan": [get, {**_task(DEPLOY, before, values), "timeout": DEPLOY_LIMIT}],
+        "plan": [get, {**_task(deploy_steps(repository), before, values), "timeout": DEPLOY_LIMIT}],
     }
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from penstock.infra.pipeline.steps import CHECK, COST_FILE, DEPLOY, TARGETS, Step, Target
+from penstock.infra.pipeline.steps import COST_FILE, KIT, TARGETS, Repository, Step, Target, check_steps, deploy_steps
 
 # Each is pinned by the commit of the release noted next to it: a tag can be moved.
 ACTIONS = {
@@ -26,12 +26,12 @@ DEPLOY_RUNNER = "${{ vars.PENSTOCK_RUNNER || 'ubuntu-24.04' }}"
 CHECK_MINUTES, DEPLOY_MINUTES = 60, 120
 
 
-def workflow() -> dict[str, Any]:
+def workflow(repository: Repository = KIT) -> dict[str, Any]:
     """The workflow. Its triggers are under a key that YAML 1.1 would read as true, so it must be quoted."""
     deploys: dict[str, Any] = {}
     needed = "check"
     for target in TARGETS:
-        deploys[_job_name(target)] = _deploy(target, needed)
+        deploys[_job_name(target)] = _deploy(repository, target, needed)
         needed = _job_name(target)
     return {
         "name": "penstock",
@@ -39,11 +39,11 @@ def workflow() -> dict[str, Any]:
         # None by default; a job declares its own.
         "permissions": {},
         "defaults": {"run": {"shell": "bash"}},
-        "jobs": {"check": _check(), **deploys},
+        "jobs": {"check": _check(repository), **deploys},
     }
 
 
-def _check() -> dict[str, Any]:
+def _check(repository: Repository) -> dict[str, Any]:
     base = "${{ github.event.pull_request.base.sha || github.event.before }}"
     summary = {"name": "Show the cost difference", "if": "always()", "run": f'cat {COST_FILE} >> "$GITHUB_STEP_SUMMARY" || true'}
     return {
@@ -53,11 +53,11 @@ def _check() -> dict[str, Any]:
         # A newer commit of the same branch cancels the check of the older one.
         "concurrency": {"group": "penstock-check-${{ github.ref }}", "cancel-in-progress": True},
         "env": {"PENSTOCK_ENVIRONMENT": TARGETS[-1].environment, "PENSTOCK_BASE": base},
-        "steps": [*_tools(), *(_step(step) for step in CHECK), summary],
+        "steps": [*_tools(), *(_step(step) for step in check_steps(repository)), summary],
     }
 
 
-def _deploy(target: Target, needed: str) -> dict[str, Any]:
+def _deploy(repository: Repository, target: Target, needed: str) -> dict[str, Any]:
     """GitHub asks the reviewers of an environment before the job starts, if it has any: a target that requires approval must have some."""
     role = _uses(
         "aws-actions/configure-aws-credentials",
@@ -73,7 +73,7 @@ def _deploy(target: Target, needed: str) -> dict[str, Any]:
         # Deploys never run concurrently and are not cancelled: the next one waits.
         "concurrency": {"group": f"penstock-deploy-{target.environment}", "cancel-in-progress": False},
         "env": {"PENSTOCK_ENVIRONMENT": target.environment, "PENSTOCK_IMAGE_TAG": "${{ github.sha }}"},
-        "steps": [*_tools(), role, *(_step(step) for step in DEPLOY)],
+        "steps": [*_tools(), role, *(_step(step) for step in deploy_steps(repository))],
     }
 
 

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-SPECS = "jobs/specs/*.yaml"
 PENSTOCK = ".venv/bin/penstock"
 # Output of a check for people: the cost difference as Markdown.
 COST_FILE = ".penstock/cost.md"
@@ -49,50 +48,88 @@ class Target:
     approved: bool
 
 
+@dataclass(frozen=True)
+class Repository:
+    """What differs between the repositories that have the pipeline.
+
+    Args:
+        specs: pattern of the jobs' specs.
+        setup: script that installs what the steps need.
+        test: command line of the tests.
+        image: script that builds and pushes the image of ``$url:$PENSTOCK_IMAGE_TAG``.
+    """
+
+    specs: str
+    setup: str
+    test: str
+    image: str
+
+
 # In the order in which a change is deployed to them.
 TARGETS = (Target("dev", approved=False), Target("production", approved=True))
 
-_SETUP = Step("setup", "Set up", "./scripts/setup")
+# This one, in which the kit is a checkout.
+KIT = Repository(
+    specs="jobs/specs/*.yaml",
+    setup="./scripts/setup",
+    test="./scripts/test --tier fast",
+    image=f"""\
+rm -rf build dist/penstock_kit-*.whl
+.venv/bin/python -m pip wheel --no-index --no-deps --no-build-isolation --wheel-dir dist .
+{PENSTOCK} packages --environment "$PENSTOCK_ENVIRONMENT" --out dist/packages
+docker buildx build --platform linux/amd64,linux/arm64 -f infra/image/Dockerfile -t "$url:$PENSTOCK_IMAGE_TAG" --push .""",
+)
 
-# Runs without AWS and credentials, for any contributor's change. Checks the last target, which the change is ultimately made for.
-CHECK = (
-    _SETUP,
-    # The steps after it need not check them again, also where they run in a container of their own.
-    Step("check", "Check the apps", f"{PENSTOCK} check {SPECS}"),
-    Step("lint", "Lint the specs", f'{PENSTOCK} lint {SPECS} --no-check --environment "$PENSTOCK_ENVIRONMENT"'),
-    Step("size", "Size the jobs", f'{PENSTOCK} size {SPECS} --no-check --environment "$PENSTOCK_ENVIRONMENT"'),
-    Step(
-        "cost",
-        "Cost difference",
-        f"""\
+
+def check_steps(repository: Repository) -> tuple[Step, ...]:
+    """Those of a check: without AWS and credentials, for any contributor's change, of the last target, which it is ultimately made for."""
+    specs = repository.specs
+    return (
+        _setup(repository),
+        # The steps after it need not check them again, also where they run in a container of their own.
+        Step("check", "Check the apps", f"{PENSTOCK} check {specs}"),
+        Step("lint", "Lint the specs", f'{PENSTOCK} lint {specs} --no-check --environment "$PENSTOCK_ENVIRONMENT"'),
+        Step("size", "Size the jobs", f'{PENSTOCK} size {specs} --no-check --environment "$PENSTOCK_ENVIRONMENT"'),
+        Step("cost", "Cost difference", _cost_difference(specs)),
+        Step("test", "Test", repository.test),
+        Step("synth", "Synthesize", f'{PENSTOCK} synth "$PENSTOCK_ENVIRONMENT" --no-check'),
+        Step("scan", "Scan", f'{PENSTOCK} scan "$PENSTOCK_ENVIRONMENT"'),
+    )
+
+
+def deploy_steps(repository: Repository) -> tuple[Step, ...]:
+    """Those of a deploy: first the registry and the brokers, because a job needs its image and its topics before its driver starts."""
+    foundation = f'mkdir -p .penstock\n{PENSTOCK} deploy "$PENSTOCK_ENVIRONMENT" registry kafka --yes -o json > {FOUNDATION_FILE}'
+    return (
+        _setup(repository),
+        Step("state", "Terraform's state", f'{PENSTOCK} bootstrap "$PENSTOCK_ENVIRONMENT"'),
+        Step("foundation", "Deploy registry and brokers", foundation),
+        Step("image", "Build and push the image", _image(repository)),
+        Step("topics", "Apply the topics", f'{PENSTOCK} topics apply "$PENSTOCK_ENVIRONMENT" --yes'),
+        Step("deploy", "Deploy all stacks in order", f'{PENSTOCK} deploy "$PENSTOCK_ENVIRONMENT" --yes'),
+    )
+
+
+def _setup(repository: Repository) -> Step:
+    return Step("setup", "Set up", repository.setup)
+
+
+def _cost_difference(specs: str) -> str:
+    return f"""\
 mkdir -p {SPECS_BEFORE}
 : > {COST_FILE}
 # After a push that created or rewrote a branch, the commit before it does not exist.
 base=$(git rev-parse --verify --quiet "$PENSTOCK_BASE^{{commit}}" || git rev-parse HEAD^1)
-for spec in $(git diff --name-only --diff-filter=M "$base" -- '{SPECS}'); do
+for spec in $(git diff --name-only --diff-filter=M "$base" -- '{specs}'); do
   before={SPECS_BEFORE}/$(basename "$spec")
   git show "$base:$spec" > "$before"
   {PENSTOCK} cost "$before" "$spec" --environment "$PENSTOCK_ENVIRONMENT" --app-path . -o markdown | tee -a {COST_FILE}
-done""",
-    ),
-    Step("test", "Test", "./scripts/test --tier fast"),
-    Step("synth", "Synthesize", f'{PENSTOCK} synth "$PENSTOCK_ENVIRONMENT" --no-check'),
-    Step("scan", "Scan", f'{PENSTOCK} scan "$PENSTOCK_ENVIRONMENT"'),
-)
+done"""
 
-# First the registry and the brokers, because a job needs its image and its topics before its driver starts; then everything else.
-DEPLOY = (
-    _SETUP,
-    Step("state", "Terraform's state", f'{PENSTOCK} bootstrap "$PENSTOCK_ENVIRONMENT"'),
-    Step(
-        "foundation",
-        "Deploy registry and brokers",
-        f'mkdir -p .penstock\n{PENSTOCK} deploy "$PENSTOCK_ENVIRONMENT" registry kafka --yes -o json > {FOUNDATION_FILE}',
-    ),
-    Step(
-        "image",
-        "Build and push the image",
-        f"""\
+
+def _image(repository: Repository) -> str:
+    build = "\n".join(f"  {line}" for line in repository.image.split("\n"))
+    return f"""\
 url=$(.venv/bin/python -c "{REPOSITORY_URL}")
 aws ecr get-login-password | docker login --username AWS --password-stdin "${{url%%/*}}"
 # Tags are immutable: an existing one is this commit's, pushed by an earlier run that failed later.
@@ -100,12 +137,5 @@ if ! docker manifest inspect "$url:$PENSTOCK_IMAGE_TAG" > /dev/null; then
   # For both architectures; the builder emulates the foreign one.
   docker run --privileged --rm tonistiigi/binfmt:qemu-v9.2.2 --install arm64,amd64
   docker buildx create --use --name penstock 2> /dev/null || docker buildx use penstock
-  rm -rf build dist/penstock_kit-*.whl
-  .venv/bin/python -m pip wheel --no-index --no-deps --no-build-isolation --wheel-dir dist .
-  {PENSTOCK} packages --environment "$PENSTOCK_ENVIRONMENT" --out dist/packages
-  docker buildx build --platform linux/amd64,linux/arm64 -f infra/image/Dockerfile -t "$url:$PENSTOCK_IMAGE_TAG" --push .
-fi""",
-    ),
-    Step("topics", "Apply the topics", f'{PENSTOCK} topics apply "$PENSTOCK_ENVIRONMENT" --yes'),
-    Step("deploy", "Deploy all stacks in order", f'{PENSTOCK} deploy "$PENSTOCK_ENVIRONMENT" --yes'),
-)
+{build}
+fi"""

@@ -55,6 +55,22 @@ def test_an_environment_is_read_by_its_path(tmp_path: Path) -> None:
     assert environment.spec.tags == {"cost-centre": "42"}
 
 
+def test_a_repositorys_environments_have_names_and_come_before_the_shipped_ones(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "cdktf.json").write_text("{}")
+    (tmp_path / "environments").mkdir()
+    (tmp_path / "jobs").mkdir()
+    for name in ("staging", "dev"):
+        (tmp_path / "environments" / f"{name}.yaml").write_text(WHOLE.replace("staging", name))
+    monkeypatch.chdir(tmp_path / "jobs")
+    assert names() == ["dev", "local", "production", "staging"]
+    assert load("staging").name == "staging"
+    assert load("dev").spec.account == "012345678901"
+    # A shipped one that the repository does not have.
+    assert load("local").spec.account == "000000000000"
+    monkeypatch.chdir(tmp_path.parent)
+    assert load("dev").spec.account != "012345678901"
+
+
 def test_an_unknown_name_is_reported_with_the_known_ones() -> None:
     with pytest.raises(UnknownEnvironment) as raised:
         load("prod")

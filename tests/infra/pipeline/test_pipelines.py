@@ -18,7 +18,7 @@ from penstock.infra.environment_file import names
 from penstock.infra.pipeline import written
 from penstock.infra.pipeline.concourse import VARIABLES
 from penstock.infra.pipeline.github_actions import ACTIONS
-from penstock.infra.pipeline.steps import CHECK, DEPLOY, TARGETS, Step, Target
+from penstock.infra.pipeline.steps import KIT, TARGETS, Step, Target, check_steps, deploy_steps
 from penstock.scripts.cli import command
 from penstock.scripts.dev import tiers
 from penstock.scripts.errors import WrongUsage
@@ -27,6 +27,7 @@ from tests.infra.pipeline.concourse_schema import Pipeline
 
 CONCOURSE = written.FOLDER / "concourse.yaml"
 GITHUB = written.FOLDER / "github-actions.yaml"
+CHECK, DEPLOY = check_steps(KIT), deploy_steps(KIT)
 ALL = (*CHECK, *DEPLOY)
 # Values of a script's variables in these tests.
 VALUES = {"PENSTOCK_ENVIRONMENT": "production", "before": "jobs/specs/user_credit.yaml", "spec": "jobs/specs/user_credit.yaml"}
