@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -101,6 +102,30 @@ def base_names() -> dict[str, str]:
     }
 
 
+def write_context(folder: Path, packages: Sequence[AppPackages] = (), progress: Progress = lambda said: None) -> str:
+    """Writes the folder that the image of the jobs without apps is built from, by Docker or any other builder.
+
+    Args:
+        folder: that does not exist, or is replaced.
+        packages: of the apps.
+        progress: called with the current activity.
+
+    Returns:
+        A checksum of the folder, which is in its file ``checksum``, too.
+
+    Raises:
+        PenstockError: IMG-010, TOOL-014 to TOOL-016, TOOL-041.
+    """
+    with workspace(progress) as work:
+        made = _filled(work, packages)
+        found = context.checksum(made)
+        (made / "checksum").write_text(f"{found}\n", encoding="utf-8")
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        shutil.move(made, folder)
+    return found
+
+
 def build_with_apps(request: Request, progress: Progress = lambda said: None) -> BuiltImage:
     """Builds the image of the jobs with a team's apps, and pushes it or writes it to a file if that is asked for.
 
@@ -136,14 +161,20 @@ def build_with_apps(request: Request, progress: Progress = lambda said: None) ->
 def _build(builder: Builder, image: str, *, assembled: bool = True, packages: Sequence[AppPackages] = ()) -> None:
     # Debian's Python: the one that uv downloads comes from neither of the package indexes.
     arguments = {"PYTHON": "system", **bases.assemble(builder, base_names())} if assembled else {}
-    folder = builder.work.temporary / "kit"
-    context.fill(folder, context.penstock_wheel(builder.work))
-    if packages:
-        image_packages.write(packages, folder / "dist/packages", Steps())
-    context.settle(folder)
+    folder = _filled(builder.work, packages)
     made = [builder.inputs_of(f"{bases.PREFIX}/{name}") or "" for name in base_names().values()] if assembled else []
     inputs = context.checksum(folder, *arguments.values(), *made)
     builder.build(Build("kit", image, folder / context.DOCKERFILE, folder, inputs, arguments, _settings(builder.work)))
+
+
+def _filled(work: Workspace, packages: Sequence[AppPackages]) -> Path:
+    """The context of the image without apps."""
+    folder = work.temporary / "kit"
+    context.fill(folder, context.penstock_wheel(work))
+    if packages:
+        image_packages.write(packages, folder / "dist/packages", Steps())
+    context.settle(folder)
+    return folder
 
 
 def _settings(work: Workspace) -> dict[str, Path]:

@@ -7,10 +7,12 @@ import os
 import shutil
 import sys
 from collections.abc import Iterator
+from importlib.metadata import Distribution, PackageNotFoundError, distribution
 from importlib.resources import files
 from pathlib import Path
 
 from penstock.scripts.image.errors import ImageNotBuilt
+from penstock.scripts.image.installed_wheel import wheel_of
 from penstock.scripts.image.workspace import Workspace
 from penstock.scripts.layout import ROOT
 
@@ -23,6 +25,7 @@ _INSTALLATION = ("spark-jars.pom.xml", "jars.sha256")
 _TRAINING = "class_data_training.py"
 # What setuptools reads; the folders behind the links of penstock/ come with them.
 _SOURCES = ("penstock", "sizing", "jobs", "infra", "scripts", "pyproject.toml", "README.md", "LICENSE")
+_DISTRIBUTION = "penstock-kit"
 _LEFT_OUT = shutil.ignore_patterns("__pycache__", "*.pyc")
 
 
@@ -52,23 +55,29 @@ def fill(folder: Path, wheel: Path) -> None:
 
 def kit_inputs() -> str:
     """A checksum of Penstock's own part of the image: the Dockerfile, the locks and all sources of the wheel."""
+    if not _is_checkout():
+        return checksum(ROOT / "penstock")
     return checksum(*(path for name in _SOURCES if (path := ROOT / name).exists()))
 
 
+def _is_checkout() -> bool:
+    return (ROOT / "pyproject.toml").is_file()
+
+
 def penstock_wheel(work: Workspace) -> Path:
-    """Penstock's wheel, built from the checkout.
+    """Penstock's wheel, built from the checkout, or made again from the installed package.
 
     Args:
         work: the workspace.
 
     Raises:
-        ImageNotBuilt: IMG-010, also for an installed Penstock, which has no sources.
+        ImageNotBuilt: IMG-010.
     """
-    if not (ROOT / "pyproject.toml").is_file():
-        need = "a checkout of Penstock, from which its wheel is built"
-        raise ImageNotBuilt(path=str(ROOT), given="an installed package", need=need, fix="run it in a checkout of the same version")
     work.progress("building Penstock's wheel")
     source, out = work.temporary / "source", work.temporary / "wheel"
+    if not _is_checkout():
+        out.mkdir()
+        return wheel_of(_installed(), out)
     copy_sources(source)
     command = [
         sys.executable,
@@ -85,6 +94,14 @@ def penstock_wheel(work: Workspace) -> Path:
     work.run("wheel", command, environment={**os.environ, "SOURCE_DATE_EPOCH": str(TIME_S), "TMPDIR": str(work.temporary)})
     (wheel,) = out.glob("*.whl")
     return wheel
+
+
+def _installed() -> Distribution:
+    try:
+        return distribution(_DISTRIBUTION)
+    except PackageNotFoundError:
+        need = "a checkout of Penstock, or the package as pip and uv install it"
+        raise ImageNotBuilt(path=str(ROOT), given="neither", need=need, fix=f"install {_DISTRIBUTION}") from None
 
 
 def copy_sources(folder: Path) -> None:

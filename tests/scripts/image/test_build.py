@@ -35,7 +35,7 @@ def test_all_that_the_dockerfile_copies_is_in_the_context(tmp_path: Path) -> Non
             assert all(list(folder.glob(source.rstrip("/"))) for source in sources if source != "dist/packages*"), text
 
 
-def test_an_installed_package_has_no_wheel_to_build_and_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_neither_a_checkout_nor_installed_has_no_wheel_and_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(context, "ROOT", tmp_path)
     with workspace(cache=Cache(tmp_path / "cache")) as work, pytest.raises(ImageNotBuilt, match="a checkout of Penstock"):
         context.penstock_wheel(work)
