@@ -9,7 +9,7 @@ import shlex
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from penstock.infra.pipeline.steps import KIT, TARGETS, Repository, Step, Target, check_steps, deploy_steps
+from penstock.infra.pipeline.steps import TARGETS, Repository, Step, Target, check_steps, deploy_steps
 
 REPOSITORY = "repository"
 # Variables for `fly set-pipeline`; only the repository's key is secret.
@@ -29,7 +29,7 @@ CHECK_LIMIT, DEPLOY_LIMIT = "1h", "2h"
 TOKEN_FILE = "/tmp/aws-token"
 
 
-def pipeline(repository: Repository = KIT) -> dict[str, Any]:
+def pipeline(repository: Repository) -> dict[str, Any]:
     """The pipeline."""
     jobs = [_check(repository)]
     passed = "check"

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from penstock.infra.pipeline.steps import COST_FILE, KIT, TARGETS, Repository, Step, Target, check_steps, deploy_steps
+from penstock.infra.pipeline.steps import COST_FILE, TARGETS, Repository, Step, Target, check_steps, deploy_steps
 
 # Each is pinned by the commit of the release noted next to it: a tag can be moved.
 ACTIONS = {
@@ -26,7 +26,7 @@ DEPLOY_RUNNER = "${{ vars.PENSTOCK_RUNNER || 'ubuntu-24.04' }}"
 CHECK_MINUTES, DEPLOY_MINUTES = 60, 120
 
 
-def workflow(repository: Repository = KIT) -> dict[str, Any]:
+def workflow(repository: Repository) -> dict[str, Any]:
     """The workflow. Its triggers are under a key that YAML 1.1 would read as true, so it must be quoted."""
     deploys: dict[str, Any] = {}
     needed = "check"

@@ -8,6 +8,7 @@ from typing import Any
 import yaml
 
 from penstock.infra.pipeline import concourse, github_actions
+from penstock.infra.pipeline.steps import KIT, Repository
 
 FOLDER = Path(__file__).parent
 _HEAD = "# Written by `python -m penstock.infra.pipeline` from infra/pipeline/*.py: edit those. Prerequisites: docs/pipeline.md.\n"
@@ -30,9 +31,19 @@ _Dumper.add_representer(str, _text)
 def files() -> dict[Path, str]:
     """Path -> text of each pipeline."""
     return {
-        FOLDER / "concourse.yaml": _HEAD + _yaml(concourse.pipeline()),
-        FOLDER / "github-actions.yaml": _HEAD + _with_versions(_yaml(github_actions.workflow())),
+        FOLDER / "concourse.yaml": _HEAD + concourse_text(KIT),
+        FOLDER / "github-actions.yaml": _HEAD + github_actions_text(KIT),
     }
+
+
+def concourse_text(repository: Repository) -> str:
+    """The pipeline of a repository for Concourse."""
+    return _yaml(concourse.pipeline(repository))
+
+
+def github_actions_text(repository: Repository) -> str:
+    """The pipeline of a repository as a workflow of GitHub Actions."""
+    return _with_versions(_yaml(github_actions.workflow(repository)))
 
 
 def _yaml(document: dict[str, Any]) -> str:

@@ -49,6 +49,7 @@ class Verb(NamedTuple):
 
 
 VERBS = {
+    "init": Verb("penstock.scripts.cli.init", "make a repository of a team, with an app, environments, tests and pipelines"),
     "setup": Verb("penstock.scripts.cli.setup", "download the jars of Spark and Kafka and cdktf-cli to the user's cache"),
     "size": Verb("penstock.scripts.cli.size", "plan jobs: executors, pods, Spark settings, topics, nodes, cost"),
     "check": Verb("penstock.scripts.cli.check", "build apps against their specs and analyze their queries, without running them", "local"),

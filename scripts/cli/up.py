@@ -58,7 +58,11 @@ _LOGS = ("*.log", "stderr")
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The arguments of the verb."""
     parser.add_argument(
-        "specs", nargs="+", type=Path, metavar="SPEC", help="job spec; several run one after another in the same environment"
+        "specs",
+        nargs="*",
+        type=Path,
+        metavar="SPEC",
+        help="job spec; several run one after another in the same environment (default: the jobs of the environment)",
     )
     add_app_path_argument(parser)
     add_no_check_argument(parser)
@@ -94,11 +98,12 @@ def run(arguments: argparse.Namespace) -> int:
     signal.signal(signal.SIGTERM, _interrupt)
     if arguments.master_port and not arguments.executors:
         raise WrongUsage(path="--master-port", given=str(arguments.master_port), need="--executors N", fix="leave out --master-port")
+    environment = load_environment(arguments.environment)
+    arguments.specs = arguments.specs or _of_the_environment(environment)
     if arguments.master_port and arguments.keep and len(arguments.specs) > 1:
         need = "a single spec with --keep: each job has a master of its own"
         raise WrongUsage(path="--master-port", given=str(arguments.master_port), need=need, fix="leave out --master-port")
     steps = Steps()
-    environment = load_environment(arguments.environment)
     app_path = folders_of_apps(arguments.app_path, environment)
     jobs = _jobs(arguments, app_path, steps)
     asked = [Asked(job.spec.path, tuple(app_path)) for job in jobs]
@@ -120,6 +125,14 @@ def run(arguments: argparse.Namespace) -> int:
         raise
     finally:
         shutil.rmtree(folder, ignore_errors=True)
+
+
+def _of_the_environment(environment: Environment) -> list[Path]:
+    if not environment.spec.jobs:
+        need = "a SPEC, or an environment with jobs"
+        raise WrongUsage(path="SPEC", given=f"none, and environment {environment.name} has no jobs", need=need, fix="name a spec")
+    # As they are named from here.
+    return [Path(os.path.relpath(job)) for job in environment.spec.jobs]
 
 
 def _jobs(arguments: argparse.Namespace, app_path: list[Path], steps: Steps) -> list[Job]:

@@ -23,12 +23,15 @@ from penstock.scripts.cli import command
 from penstock.scripts.dev import tiers
 from penstock.scripts.errors import WrongUsage
 from penstock.scripts.layout import ROOT
+from penstock.scripts.repository.pipelines import TEAM
 from tests.infra.pipeline.concourse_schema import Pipeline
 
 CONCOURSE = written.FOLDER / "concourse.yaml"
 GITHUB = written.FOLDER / "github-actions.yaml"
 CHECK, DEPLOY = check_steps(KIT), deploy_steps(KIT)
 ALL = (*CHECK, *DEPLOY)
+# Of a repository that `penstock init` makes.
+OF_TEAMS = (*check_steps(TEAM), *deploy_steps(TEAM))
 # Values of a script's variables in these tests.
 VALUES = {"PENSTOCK_ENVIRONMENT": "production", "before": "jobs/specs/user_credit.yaml", "spec": "jobs/specs/user_credit.yaml"}
 
@@ -69,7 +72,12 @@ def _command_lines(script: str) -> Iterator[list[str]]:
         yield [one for word in words for one in (sorted(str(path) for path in ROOT.glob(word)) if "*" in word else [word])]
 
 
-COMMANDS = [pytest.param(words, id=f"{step.name}-{words[0]}") for step in ALL for words in _command_lines(step.script)]
+COMMANDS = [
+    pytest.param(words, id=f"{of}-{step.name}-{words[0]}")
+    for of, steps in (("kit", ALL), ("team", OF_TEAMS))
+    for step in steps
+    for words in _command_lines(step.script if of == "kit" else step.script.replace(TEAM.specs, KIT.specs))
+]
 
 
 @pytest.mark.parametrize("path", [CONCOURSE, GITHUB], ids=lambda path: path.name)
@@ -155,7 +163,7 @@ def test_the_environments_are_shipped_ones_and_production_is_last_and_approved()
     assert [(target.environment, target.approved) for target in TARGETS] == [("dev", False), ("production", True)]
 
 
-@pytest.mark.parametrize("step", ALL, ids=lambda step: step.name)
+@pytest.mark.parametrize("step", [*ALL, *OF_TEAMS], ids=lambda step: step.name)
 def test_every_script_is_one_for_bash(step: Step) -> None:
     subprocess.run(["bash", "-n", "-c", step.script], check=True, timeout=10)
 
