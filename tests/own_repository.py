@@ -54,7 +54,7 @@ def create(folder: Path, wheel: Path) -> Team:
     """
     python = linked_environment.create(folder / "venv", ["all", "test"], wheel)
     repository = folder / "page-stats"
-    command = [python.with_name("penstock"), "init", str(repository), "--yes"]
+    command = [str(python.with_name("penstock")), "init", str(repository), "--yes"]
     made = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=60, check=False)
     assert made.returncode == 0, made.stderr
     (repository / ".venv").symlink_to(folder / "venv")
