@@ -6,17 +6,16 @@ import os
 import re
 import signal
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from penstock.infra.environment_file import load
 from penstock.scripts.cli.up import _job
-from penstock.scripts.errors import BrokerDied, EmulatorDied, SparkClusterNotReady
+from penstock.scripts.errors import BrokerDied, EmulatorDied
 from penstock.scripts.local import kafka_topics
 from penstock.scripts.local.environment import LocalEnvironment
-from penstock.scripts.local.machine import cut, cut_to_executors
+from penstock.scripts.local.machine import cut
 from penstock.scripts.local.run import LocalRun
 from penstock.scripts.progress import Steps
 from tests.emulated.clicks import APP_WITH_PYTHON, EXPECTED, LIMIT_S, PAGES, SPEC, up, wait_until_gone
@@ -62,31 +61,3 @@ def test_a_broker_that_dies_midway_ends_the_run_with_its_own_error(local: LocalE
         os.kill(local.kafka.pid, signal.SIGKILL)
         with pytest.raises(BrokerDied, match="RUN-010"):
             run.process(driver)
-
-
-@pytest.mark.timeout(1200)
-def test_executors_that_never_register_are_an_error_with_their_log(lasting: LocalEnvironment, spec: Path, tmp_path: Path) -> None:
-    spec.write_text(
-        SPEC.replace("clicks}", "unserved}")
-        .replace("topic: clicks", "topic: unserved")
-        .replace("{clicks: clicks.j", "{unserved: clicks.j"),
-        encoding="utf-8",
-    )
-    job = _job(spec, [], Steps())
-    machine = cut_to_executors(job.plan, 1)
-    kafka_topics.create(lasting.kafka.address, job.plan.kafka.topics)
-    lasting.wait_for_buckets()
-    # No worker has so much memory, so the master waits for another.
-    unfit = {"spark.executor.memory": "64g", "spark.scheduler.maxRegisteredResourcesWaitingTime": "1s"}
-    # Every executor ends as it starts.
-    ending = {"spark.executor.extraJavaOptions": "-agentlib:no-such-agent"}
-    for conf, given in (
-        (unfit, ("0 of 1 executor;", "master.log")),
-        # Some number of executors: workers replace them as they end.
-        (ending, (" executors ended while the driver waited", "stderr", "no-such-agent")),
-    ):
-        folder = tmp_path / f"driver-{len(conf)}"
-        run = LocalRun(job, lasting, replace(machine, spark_conf={**machine.spark_conf, **conf}), folder, Steps())
-        with pytest.raises(SparkClusterNotReady, match="RUN-041") as raised, run.driver():
-            pass
-        assert [text for text in given if text not in raised.value.given] == []

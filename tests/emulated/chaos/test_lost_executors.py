@@ -1,16 +1,17 @@
-"""Local runs with executors of their own that are killed midway, which takes minutes."""
+"""Local runs with executors of their own that are killed midway or never register, which takes minutes."""
 
 from __future__ import annotations
 
 import os
 import signal
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from penstock.scripts.cli.up import _job
-from penstock.scripts.errors import SparkClusterDied
+from penstock.scripts.errors import SparkClusterDied, SparkClusterNotReady
 from penstock.scripts.local import kafka_topics
 from penstock.scripts.local.environment import LocalEnvironment
 from penstock.scripts.local.machine import cut_to_executors
@@ -67,3 +68,30 @@ def _wait_for_the_end(pid: int) -> None:
     while Path(f"/proc/{pid}").exists():
         assert time.monotonic() < end
         time.sleep(0.05)
+
+
+def test_executors_that_never_register_are_an_error_with_their_log(lasting: LocalEnvironment, spec: Path, tmp_path: Path) -> None:
+    spec.write_text(
+        SPEC.replace("clicks}", "unserved}")
+        .replace("topic: clicks", "topic: unserved")
+        .replace("{clicks: clicks.j", "{unserved: clicks.j"),
+        encoding="utf-8",
+    )
+    job = _job(spec, [], Steps())
+    machine = cut_to_executors(job.plan, 1)
+    kafka_topics.create(lasting.kafka.address, job.plan.kafka.topics)
+    lasting.wait_for_buckets()
+    # No worker has so much memory, so the master waits for another.
+    unfit = {"spark.executor.memory": "64g", "spark.scheduler.maxRegisteredResourcesWaitingTime": "1s"}
+    # Every executor ends as it starts.
+    ending = {"spark.executor.extraJavaOptions": "-agentlib:no-such-agent"}
+    for conf, given in (
+        (unfit, ("0 of 1 executor;", "master.log")),
+        # Some number of executors: workers replace them as they end.
+        (ending, (" executors ended while the driver waited", "stderr", "no-such-agent")),
+    ):
+        folder = tmp_path / f"driver-{len(conf)}"
+        run = LocalRun(job, lasting, replace(machine, spark_conf={**machine.spark_conf, **conf}), folder, Steps())
+        with pytest.raises(SparkClusterNotReady, match="RUN-041") as raised, run.driver():
+            pass
+        assert [text for text in given if text not in raised.value.given] == []

@@ -22,8 +22,6 @@ from penstock.scripts.progress import Steps
 from tests.app_locks import lock_of, sha256, wheel
 from tests.emulated.clicks import APP, LIMIT_S, LINES, SPEC, up, wait_until_gone
 
-pytestmark = pytest.mark.emulated
-
 ENVIRONMENT = {**os.environ, "PYTHONPATH": str(ROOT)}
 PENSTOCK = (sys.executable, "-m", "penstock.scripts")
 PAGES = """
