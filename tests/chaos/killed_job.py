@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -44,9 +45,13 @@ class DoomedDriver(LocalDriver):
 
     def end(self) -> int | None:
         """Waits until the driver has ended by itself; its exit code, minus the signal's number."""
+        worked = time.monotonic()
         with pytest.raises(DriverDied):
             while True:
-                self.event()
+                if self.event()["event"] != "idle":
+                    worked = time.monotonic()
+                elif time.monotonic() - worked > LIMIT_S:
+                    pytest.fail(f"the driver has had nothing to do for {LIMIT_S} s, and lives; see {self.log}")
         return self._supervised.returncode
 
     def until_read(self, ends: Mapping[str, int]) -> None:
