@@ -19,6 +19,7 @@ from penstock.scripts.errors import BadDate, NothingToLint, UnknownRule
 from penstock.scripts.linting.environment import LintedEnvironment
 from penstock.scripts.linting.jobs import JobToLint, job_to_lint
 from penstock.scripts.linting.manifests import Manifests, read_manifests
+from penstock.scripts.linting.subjects import subject_of
 from penstock.scripts.planning.app_path import folders_of_apps
 from penstock.scripts.planning.planned_jobs import add_planning_arguments
 from penstock.scripts.planning.price_files import catalog_file
@@ -95,7 +96,7 @@ def _findings(arguments: argparse.Namespace, today: str, ignored: frozenset[str]
     catalog = _catalog(arguments.catalog, environment)
     findings: list[Finding] = []
     if environment is not None:
-        findings += lint(_subject(environment, jobs, catalog, today), ignored)
+        findings += lint(subject_of(environment, jobs, catalog, today), ignored)
     if any(manifests):
         findings += lint(_manifest_subject(manifests, environment, catalog, today), ignored)
     return tuple(dict.fromkeys(findings)), environment.there.environment if environment is not None else None
@@ -132,21 +133,6 @@ def _catalog(path: Path | None, environment: LintedEnvironment | None) -> Catalo
     if environment is not None and environment.cluster is not None:
         return environment.cluster.catalog
     return catalog_file(path) if path else shipped()
-
-
-def _subject(environment: LintedEnvironment, jobs: Sequence[JobToLint], catalog: Catalog, today: str) -> Subject:
-    cluster = environment.cluster
-    return Subject(
-        today=today,
-        catalog=catalog,
-        zones=cluster.zones if cluster else (),
-        pools=environment.pools,
-        pods=(environment.driver, environment.executor, *(pods for job in jobs for pods in job.pods)) if cluster else (),
-        confs=tuple(job.conf for job in jobs),
-        jobs=tuple(job.job for job in jobs),
-        versions=environment.versions,
-        **({"node_settings": cluster.node_settings, "spot_ratio": cluster.spot_ratio} if cluster else {}),
-    )
 
 
 def _manifest_subject(manifests: Manifests, environment: LintedEnvironment | None, catalog: Catalog, today: str) -> Subject:

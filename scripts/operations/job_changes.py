@@ -24,10 +24,9 @@ from penstock.jobs.storage.continuation import InitialSavepoint
 from penstock.jobs.storage.generation import Generation
 from penstock.jobs.storage.job_folder import JobFolder
 from penstock.jobs.targets import targets
-from penstock.scripts.render.money import usd
+from penstock.scripts.planning.quantities import Quantity, quantities
 from penstock.sizing.errors import PenstockError
 from penstock.sizing.plan import plan
-from penstock.sizing.planned import Plan
 
 if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
@@ -60,20 +59,6 @@ class Change(_Said):
     now: str
     effect: Effect
     why: str
-
-
-class Quantity(_Said):
-    """A quantity of the plan that changes.
-
-    Args:
-        what: with its unit.
-        before: of the spec that runs.
-        now: of the spec that is wanted.
-    """
-
-    what: str
-    before: str
-    now: str
 
 
 class JobChanges(_Said):
@@ -155,7 +140,7 @@ class _Compared:
         before, notes = self._before(current)
         changes = (*(self._of_spec(before) if before else ()), *self._of_the_rest(current))
         effect = ORDER[max((ORDER.index(change.effect) for change in changes), default=0)]
-        quantities, unplanned = self._quantities(before)
+        differing, unplanned = self._quantities(before)
         state = self._state(effect, current)
         return JobChanges(
             job=self._wanted.name,
@@ -163,7 +148,7 @@ class _Compared:
             state=state,
             effect=effect,
             changes=changes,
-            plan=quantities,
+            plan=differing,
             savepoint=self._saved(current) if state == "goes on with its state" else None,
             notes=(*notes, *unplanned),
         )
@@ -226,19 +211,7 @@ class _Compared:
             old = plan(targets(before, self._app_path), self._planned.cluster)
         except PenstockError as error:
             return (), (f"the spec that runs can't be planned here: {error.errors[0].code}",)
-        rows = zip(_measured(old), _measured(self._wanted.plan), strict=True)
-        return tuple(Quantity(what=what, before=was, now=now) for (what, was), (_, now) in rows if was != now), ()
-
-
-def _measured(planned: Plan) -> Iterator[tuple[str, str]]:
-    pods = planned.pods
-    yield "executors", str(planned.totals.executors)
-    yield "slots of an executor", str(pods.executor.slots)
-    for name, pod in (("executor", pods.executor), ("driver", pods.driver)):
-        yield f"memory of {'an' if name == 'executor' else 'the'} {name}, MiB", f"{pod.memory_mib:,}"
-        yield f"CPU of {'an' if name == 'executor' else 'the'} {name}, millicores", f"{pod.request_cpu_millicores:,}"
-    yield "nodes", "-" if planned.nodes is None else str(planned.nodes.one_batch.nodes)
-    yield "USD a month", "-" if planned.cost is None else usd(planned.cost.total.usd_per_month)
+        return quantities(old, self._wanted.plan), ()
 
 
 def _penstock() -> str | None:

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
-from penstock.scripts.render import cost_table
+from penstock.scripts.render import cost_table, markdown
 from penstock.scripts.render.money import counted, percent, usd, usd_change
 from penstock.sizing.cost.billed import Bill
 from penstock.sizing.cost.difference import Change, Difference, Side
@@ -19,17 +18,17 @@ def render(bill: Bill, title: str) -> str:
         title: its title.
     """
     rows = [
-        f"## Cost of {_text(title)}",
+        f"## Cost of {markdown.text(title)}",
         "",
-        *_table(["", "USD an hour", "USD a month"], [_total_row("total", bill)]),
+        *markdown.table(["", "USD an hour", "USD a month"], [_total_row("total", bill)]),
         "",
-        *_table(
+        *markdown.table(
             ["service", "USD a month"],
             ([service, _partial(part.complete) + usd(part.usd_per_month)] for service, part in bill.services.items()),
         ),
         "",
-        *_folded(f"All {len(bill.lines)} items", _lines(bill)),
-        *_folded("Notes, prices and their dates", _bullets([*_missing(bill), *cost_table.notes(bill), *_sources(bill)])),
+        *markdown.folded(f"All {len(bill.lines)} items", _lines(bill)),
+        *markdown.folded("Notes, prices and their dates", markdown.bullets([*_missing(bill), *cost_table.notes(bill), *_sources(bill)])),
     ]
     return "\n".join(rows) + "\n"
 
@@ -48,14 +47,16 @@ def render_difference(difference: Difference, before: str, after: str) -> str:
     rows = [
         f"## Cost: {cost_table.partly(difference)}{usd_change(difference.usd_per_month)} USD a month{share}",
         "",
-        f"From {_text(before)} to {_text(after)}.",
+        f"From {markdown.text(before)} to {markdown.text(after)}.",
         "",
-        *_table(["", "USD an hour", "USD a month"], _totals(difference)),
+        *markdown.table(["", "USD an hour", "USD a month"], _totals(difference)),
         "",
         *(_changes(differing) if differing else ["No item differs."]),
         "",
-        *_folded(f"All {len(difference.after.lines)} items after the change", _lines(difference.after)),
-        *_folded("Notes, prices and their dates", _bullets([*_missing(*bills), *cost_table.notes(difference.after), *_sources(*bills)])),
+        *markdown.folded(f"All {len(difference.after.lines)} items after the change", _lines(difference.after)),
+        *markdown.folded(
+            "Notes, prices and their dates", markdown.bullets([*_missing(*bills), *cost_table.notes(difference.after), *_sources(*bills)])
+        ),
     ]
     return "\n".join(rows) + "\n"
 
@@ -86,13 +87,13 @@ def _changes(changes: Sequence[Change]) -> list[str]:
         ]
         for change in changes
     )
-    return _table(head, rows, right=range(3, 9))
+    return markdown.table(head, rows, right=range(3, 9))
 
 
 def _lines(bill: Bill) -> list[str]:
     head = ["service", "item", "quantity", "unit", "USD a unit", "USD an hour", "USD a month", "price of"]
     rows = ([*cost_table.row(line), f"{line.price_date}, {line.basis}"] for line in bill.lines)
-    return _table(head, rows, right=(2, 4, 5, 6))
+    return markdown.table(head, rows, right=(2, 4, 5, 6))
 
 
 def _sources(*bills: Bill) -> Iterator[str]:
@@ -110,25 +111,3 @@ def _quantity(side: Side | None) -> str:
 
 def _partial(complete: bool) -> str:
     return "" if complete else "at least "
-
-
-def _table(head: Sequence[str], rows: Iterable[Sequence[str]], *, right: Collection[int] = (1, 2)) -> list[str]:
-    rule = ["---:" if at in right else "---" for at in range(len(head))]
-    return [_row(head), f"| {' | '.join(rule)} |", *(_row(row) for row in rows)]
-
-
-def _row(cells: Sequence[str]) -> str:
-    return f"| {' | '.join(_text(cell) for cell in cells)} |"
-
-
-def _bullets(texts: Iterable[str]) -> list[str]:
-    return [f"- {_text(text)}" for text in texts]
-
-
-def _folded(summary: str, rows: Sequence[str]) -> list[str]:
-    return ["<details>", f"<summary>{summary}</summary>", "", *rows, "", "</details>"]
-
-
-def _text(text: str) -> str:
-    """Text escaped for Markdown: names come from the user's files."""
-    return re.sub(r"([\\`|<>\[\]_*~])", r"\\\1", " ".join(text.split()))
