@@ -56,6 +56,7 @@ VERBS = {
     "place": Verb("penstock.scripts.cli.place", "simulate the nodes that Karpenter creates for given pods"),
     "cost": Verb("penstock.scripts.cli.cost", "estimate what a job costs, or compare two specs or environments"),
     "lint": Verb("penstock.scripts.cli.lint", "find valid but risky configuration in specs and manifests"),
+    "review": Verb("penstock.scripts.cli.review", "show what a change of the repository means for each job of an environment"),
     "catalog": Verb("penstock.scripts.cli.catalog", "show instance types and prices, or fetch a region's from AWS"),
     "schema": Verb("penstock.scripts.cli.schema", "print the JSON Schema of the job spec, or its URL, for editors"),
     "report": Verb("penstock.scripts.cli.report", "write a plan as a single HTML page: nodes, cost, throughput, recovery"),

@@ -10,7 +10,8 @@ from pydantic.alias_generators import to_camel
 from penstock.scripts.render.money import usd
 from penstock.sizing.planned import Plan
 
-_NONE = "-"
+# Of a plan that there is not.
+NONE = "-"
 
 
 class Quantity(BaseModel):
@@ -37,7 +38,7 @@ def quantities(before: Plan | None, now: Plan | None) -> tuple[Quantity, ...]:
         now: the second plan; None: there is none any more.
     """
     old, new = (dict(_measured(one)) if one is not None else {} for one in (before, now))
-    rows = [(what, old.get(what, _NONE), new.get(what, _NONE)) for what in new or old]
+    rows = [(what, old.get(what, NONE), new.get(what, NONE)) for what in new or old]
     return tuple(Quantity(what=what, before=was, now=is_) for what, was, is_ in rows if was != is_)
 
 
@@ -48,5 +49,5 @@ def _measured(planned: Plan) -> Iterator[tuple[str, str]]:
     for name, pod in (("executor", pods.executor), ("driver", pods.driver)):
         yield f"memory of {'an' if name == 'executor' else 'the'} {name}, MiB", f"{pod.memory_mib:,}"
         yield f"CPU of {'an' if name == 'executor' else 'the'} {name}, millicores", f"{pod.request_cpu_millicores:,}"
-    yield "nodes", "-" if planned.nodes is None else str(planned.nodes.one_batch.nodes)
-    yield "USD a month", "-" if planned.cost is None else usd(planned.cost.total.usd_per_month)
+    yield "nodes", NONE if planned.nodes is None else str(planned.nodes.one_batch.nodes)
+    yield "USD a month", NONE if planned.cost is None else usd(planned.cost.total.usd_per_month)

@@ -1,0 +1,1 @@
+"""What a change of a repository means for the jobs of an environment, before it is merged."""
