@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from penstock.infra.pipeline.steps import COST_FILE, TARGETS, Repository, Step, Target, check_steps, deploy_steps
+from penstock.infra.pipeline.steps import REVIEW_FILE, TARGETS, Repository, Step, Target, check_steps, deploy_steps
 
 # Each is pinned by the commit of the release noted next to it: a tag can be moved.
 ACTIONS = {
@@ -45,7 +45,7 @@ def workflow(repository: Repository) -> dict[str, Any]:
 
 def _check(repository: Repository) -> dict[str, Any]:
     base = "${{ github.event.pull_request.base.sha || github.event.before }}"
-    summary = {"name": "Show the cost difference", "if": "always()", "run": f'cat {COST_FILE} >> "$GITHUB_STEP_SUMMARY" || true'}
+    summary = {"name": "Show the review", "if": "always()", "run": f'cat {REVIEW_FILE} >> "$GITHUB_STEP_SUMMARY" || true'}
     return {
         "runs-on": CHECK_RUNNER,
         "timeout-minutes": CHECK_MINUTES,
@@ -82,7 +82,7 @@ def _job_name(target: Target) -> str:
 
 
 def _tools() -> list[dict[str, Any]]:
-    """Prerequisites of ./scripts/setup. The full history is needed for the cost difference, and the token is not left on disk."""
+    """Prerequisites of ./scripts/setup. The full history is needed for the review, and the token is not left on disk."""
     return [
         _uses("actions/checkout", **{"fetch-depth": 0, "persist-credentials": False}),
         _uses("actions/setup-python", **{"python-version": "3.11"}),

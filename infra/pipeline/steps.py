@@ -3,7 +3,7 @@
 A step is a bash script that runs in the root of the checkout with ``set -euo pipefail``. Its environment variables:
 
     PENSTOCK_ENVIRONMENT   the environment to check or deploy
-    PENSTOCK_BASE          the commit before the change, for the cost difference
+    PENSTOCK_BASE          the commit before the change, for the review
     PENSTOCK_IMAGE_TAG     the tag of the jobs' image: the commit that it is built from
     AWS_REGION             and AWS credentials; neither is set when a change is only checked
 """
@@ -13,9 +13,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 PENSTOCK = ".venv/bin/penstock"
-# Output of a check for people: the cost difference as Markdown.
-COST_FILE = ".penstock/cost.md"
-SPECS_BEFORE = ".penstock/before"
+# Output of a check for people: what the change means for each job, as Markdown.
+REVIEW_FILE = ".penstock/review.md"
 FOUNDATION_FILE = ".penstock/foundation.json"
 REPOSITORY_URL = "import json; print(json.load(open('.penstock/foundation.json'))['outputs']['registry']['repository_url'])"
 
@@ -65,6 +64,12 @@ class Repository:
     image: str
 
 
+# After a push that created or rewrote a branch, the commit before it does not exist.
+_REVIEW = f"""\
+mkdir -p .penstock
+base=$(git rev-parse --verify --quiet "$PENSTOCK_BASE^{{commit}}" || git rev-parse HEAD^1)
+{PENSTOCK} review "$base" --environment "$PENSTOCK_ENVIRONMENT" -o markdown | tee {REVIEW_FILE}"""
+
 # In the order in which a change is deployed to them.
 TARGETS = (Target("dev", approved=False), Target("production", approved=True))
 
@@ -90,7 +95,7 @@ def check_steps(repository: Repository) -> tuple[Step, ...]:
         Step("check", "Check the apps", f"{PENSTOCK} check {specs}"),
         Step("lint", "Lint the specs", f'{PENSTOCK} lint {specs} --no-check --environment "$PENSTOCK_ENVIRONMENT"'),
         Step("size", "Size the jobs", f'{PENSTOCK} size {specs} --no-check --environment "$PENSTOCK_ENVIRONMENT"'),
-        Step("cost", "Cost difference", _cost_difference(specs)),
+        Step("review", "Review the change", _REVIEW),
         Step("test", "Test", repository.test),
         Step("synth", "Synthesize", f'{PENSTOCK} synth "$PENSTOCK_ENVIRONMENT" --no-check'),
         Step("scan", "Scan", f'{PENSTOCK} scan "$PENSTOCK_ENVIRONMENT"'),
@@ -112,19 +117,6 @@ def deploy_steps(repository: Repository) -> tuple[Step, ...]:
 
 def _setup(repository: Repository) -> Step:
     return Step("setup", "Set up", repository.setup)
-
-
-def _cost_difference(specs: str) -> str:
-    return f"""\
-mkdir -p {SPECS_BEFORE}
-: > {COST_FILE}
-# After a push that created or rewrote a branch, the commit before it does not exist.
-base=$(git rev-parse --verify --quiet "$PENSTOCK_BASE^{{commit}}" || git rev-parse HEAD^1)
-for spec in $(git diff --name-only --diff-filter=M "$base" -- '{specs}'); do
-  before={SPECS_BEFORE}/$(basename "$spec")
-  git show "$base:$spec" > "$before"
-  {PENSTOCK} cost "$before" "$spec" --environment "$PENSTOCK_ENVIRONMENT" --app-path . -o markdown | tee -a {COST_FILE}
-done"""
 
 
 def _image(repository: Repository) -> str:

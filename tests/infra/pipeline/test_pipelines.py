@@ -33,7 +33,7 @@ ALL = (*CHECK, *DEPLOY)
 # Of a repository that `penstock init` makes.
 OF_TEAMS = (*check_steps(TEAM), *deploy_steps(TEAM))
 # Values of a script's variables in these tests.
-VALUES = {"PENSTOCK_ENVIRONMENT": "production", "before": "jobs/specs/user_credit.yaml", "spec": "jobs/specs/user_credit.yaml"}
+VALUES = {"PENSTOCK_ENVIRONMENT": "production", "base": "main"}
 
 
 @pytest.fixture(scope="module")
@@ -153,7 +153,7 @@ def test_the_tests_are_run_by_options_that_they_have() -> None:
 
 
 def test_each_job_does_what_a_deploy_needs_in_order() -> None:
-    assert [step.name for step in CHECK] == ["setup", "check", "lint", "size", "cost", "test", "synth", "scan"]
+    assert [step.name for step in CHECK] == ["setup", "check", "lint", "size", "review", "test", "synth", "scan"]
     # A job's driver needs its image and its topics, and they need the registry and the brokers.
     assert [step.name for step in DEPLOY] == ["setup", "state", "foundation", "image", "topics", "deploy"]
 
@@ -238,26 +238,24 @@ def test_the_variables_of_concourse_are_all_named() -> None:
     assert referenced == set(VARIABLES)
 
 
-def test_a_cost_difference_is_of_the_specs_that_a_change_touches(tmp_path: Path) -> None:
-    """Runs the step itself, in a repository with one change, with a `penstock` that records its arguments."""
-    (step,) = (step for step in CHECK if step.name == "cost")
-    specs = tmp_path / "jobs/specs"
-    specs.mkdir(parents=True)
+def test_the_review_compares_with_the_commit_before_the_change(tmp_path: Path) -> None:
+    """Runs the step itself, in a repository with one change, with a `penstock` that records its arguments and refuses the change."""
+    (step,) = (step for step in CHECK if step.name == "review")
     (tmp_path / ".venv/bin").mkdir(parents=True)
     penstock = tmp_path / ".venv/bin/penstock"
-    penstock.write_text('#!/bin/sh\necho "$@"\ncat "$2" "$3"\n')
+    penstock.write_text('#!/bin/sh\necho "$@"\nexit 1\n')
     penstock.chmod(0o755)
     environment = {"PATH": "/usr/bin:/bin", "HOME": str(tmp_path), "PENSTOCK_ENVIRONMENT": "production"}
     environment |= {f"GIT_{who}_{what}": "a@example.com" for who in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")}
 
-    def git(*words: str) -> None:
-        subprocess.run(["git", "-C", str(tmp_path), *words], check=True, timeout=20, capture_output=True, env=environment)
+    def git(*words: str) -> str:
+        command = ["git", "-C", str(tmp_path), *words]
+        return subprocess.run(command, check=True, timeout=20, capture_output=True, text=True, env=environment).stdout.strip()
 
     git("init", "-q")
     for text in ("old", "new"):
-        (specs / "changed.yaml").write_text(f"{text}\n")
-        (specs / "same.yaml").write_text("same\n")
-        git("add", "jobs")
+        (tmp_path / "changed.yaml").write_text(f"{text}\n")
+        git("add", "changed.yaml")
         git("commit", "-q", "-m", text)
     for base in ("HEAD^1", "0" * 40):
         ran = subprocess.run(
@@ -267,8 +265,8 @@ def test_a_cost_difference_is_of_the_specs_that_a_change_touches(tmp_path: Path)
             capture_output=True,
             text=True,
             timeout=20,
-            check=True,
+            check=False,
         )
-        asked = "cost .penstock/before/changed.yaml jobs/specs/changed.yaml --environment production --app-path . -o markdown"
-        assert ran.stdout.splitlines() == [asked, "old", "new"]
-        assert (tmp_path / ".penstock/cost.md").read_text() == ran.stdout
+        assert ran.returncode == 1
+        assert ran.stdout.split() == ["review", git("rev-parse", "HEAD^1"), "--environment", "production", "-o", "markdown"]
+        assert (tmp_path / ".penstock/review.md").read_text() == ran.stdout
