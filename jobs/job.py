@@ -67,6 +67,7 @@ class Job:
         tags: tag -> the block of the app that may assign it to rows, if that is known before they arrive.
         places: what the app has declared, as errors call it -> the calls that have led there.
         open_table: reads the types of a lookup table from its database.
+        records: source -> what is read in its place, in a test.
     """
 
     spec: StreamingJob
@@ -85,6 +86,7 @@ class Job:
     tags: Mapping[str, str] = field(default_factory=dict)
     places: Mapping[str, Frames] = field(default_factory=dict)
     open_table: OpenTable = open_table
+    records: Mapping[str, DataFrame] = field(default_factory=dict)
 
     @property
     def parameters(self) -> Mapping[str, str | int | float | bool]:
@@ -115,7 +117,7 @@ class Job:
             )
         declared_at(f'job.source("{name}")')
         place = (self.session, self.brokers, self.connections, self.spec, self.files_bucket, self.schemas, self.max_offsets)
-        reading = Reading(*place, ends=self.ends, read=self.read)
+        reading = Reading(*place, ends=self.ends, read=self.read, records=self.records)
         self.sources[name] = open_source(reading, name, self._schema(name, schema), self.offsets.get(name, {}), record)
         return self.sources[name]
 

@@ -19,7 +19,7 @@ from penstock.jobs.driver.bounded import BoundedRun
 from penstock.jobs.driver.context import PlanningContext
 from penstock.jobs.driver.planning import AnalyzedQuery, analyzed
 from penstock.jobs.driver.root_cause import OwnCode
-from penstock.jobs.driver.session import state_conf
+from penstock.jobs.driver.session import session_of
 from penstock.jobs.errors import AppNotFound
 from penstock.jobs.sources.ends import InputEnds
 from penstock.jobs.sources.opening import Offsets
@@ -193,10 +193,7 @@ def _read_app(spec: SpecFile, app_path: Sequence[Path]) -> Path:
 
 def _own_session(spec: SpecFile, session: SparkSession, folder: Path) -> SparkSession:
     """A session with the settings of the job that are the session's, and with folders for the buckets of its sources of files."""
-    own = session.newSession()
-    for key, value in {**state_conf(spec.job.spec.state), **spec.job.spec.spark_conf}.items():
-        if key.startswith("spark.penstock.") or own.conf.isModifiable(key):
-            own.conf.set(key, str(value).lower() if isinstance(value, bool) else str(value))
+    own = session_of(spec.job, session)
     own.conf.set("fs.s3a.impl", _FILES)
     for source in spec.job.spec.file_sources.values():
         bucket = source.bucket or _BUCKET

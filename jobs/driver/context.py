@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
 from penstock.jobs.blocks.lookups.table import OpenTable, open_table
 from penstock.jobs.configuration.runtime import RuntimeConfiguration
@@ -14,6 +14,7 @@ from penstock.jobs.driver.lag import Gauges
 from penstock.jobs.driver.micro_batch import Emit
 from penstock.jobs.driver.readiness import Readiness
 from penstock.jobs.errors import NoProgress
+from penstock.jobs.sinks.building import BuildSink, build
 from penstock.jobs.spec import SpecFile
 from penstock.jobs.storage.checkpoint import Checkpoint
 from penstock.jobs.storage.lease import Lease
@@ -31,6 +32,8 @@ class PlanningContext:
         connections: name -> URL of databases and endpoints, credentials included.
         bounded: the bounded run; None: the job has no end.
         open_table: reads the types of a lookup table.
+        records: source -> what is read in its place, in a test.
+        build_sink: builds a sink of the spec.
     """
 
     configuration: RuntimeConfiguration
@@ -40,6 +43,8 @@ class PlanningContext:
     connections: Mapping[str, str]
     bounded: BoundedRun | None = None
     open_table: OpenTable = open_table
+    records: Mapping[str, DataFrame] = field(default_factory=dict)
+    build_sink: BuildSink = build
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -104,7 +104,8 @@ class Gauges:
 
     def _gauge(self, name: str) -> Any:
         assert self._session._jvm is not None
-        return self._registry.register(name, self._session._jvm.com.codahale.metrics.DefaultSettableGauge(0))
+        # By its whole name: py4j looks for a class of each part of a path, in all jars.
+        return self._registry.register(name, getattr(self._session._jvm, "com.codahale.metrics.DefaultSettableGauge")(0))
 
 
 class ShowsLag(Protocol):

@@ -23,7 +23,7 @@ from penstock.jobs.driver.structure import Structure, counters_of, refuse_query,
 from penstock.jobs.driver.unsupported import refuse_unsupported
 from penstock.jobs.errors import BadDeclaration
 from penstock.jobs.job import Job, Output
-from penstock.jobs.sinks.building import build, formatted, writes_directly
+from penstock.jobs.sinks.building import formatted, writes_directly
 from penstock.jobs.sinks.sink import BatchSink, SinkContext
 from penstock.jobs.sources.opening import Offsets, divided
 from penstock.jobs.sources.splits import splits
@@ -144,7 +144,7 @@ def _declared(context: PlanningContext, offsets: Mapping[str, Offsets], *, read:
     schemas = avro_schemas(spec)
     limits = divided(configuration.max_offsets_per_trigger, offsets)
     place = (context.session, configuration.kafka, offsets, context.connections, configuration.output_bucket)
-    job = Job(spec.job, *place, schemas, limits, open_table=context.open_table)
+    job = Job(spec.job, *place, schemas, limits, open_table=context.open_table, records=context.records)
     if context.bounded is not None:
         job.ends, job.read = context.bounded.ends, read
     return job, app.build(spec, configuration.app_path, job)
@@ -371,7 +371,10 @@ class AnalyzedQuery:
             app=self.module,
             updates=self.output.stream.updates,
         )
-        return {name: build(name, self._spec.sinks[name], sinks) for name in {*self.output.routes, *self._side_outputs.values()}}
+        return {
+            name: self.context.build_sink(name, self._spec.sinks[name], sinks)
+            for name in {*self.output.routes, *self._side_outputs.values()}
+        }
 
     def _route(self, name: str, selection: Selection, sink: BatchSink) -> Route:
         if callable(selection):

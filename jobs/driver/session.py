@@ -10,7 +10,7 @@ from pyspark.sql import SparkSession
 
 from penstock.jobs import python_daemon
 from penstock.jobs.blocks.keyed.backend import TTL_CONF
-from penstock.jobs.spec import State
+from penstock.jobs.spec import State, StreamingJob
 
 # Covered by tests on PySpark 4.3.0. Each line has its reason.
 FIXED = {
@@ -96,11 +96,25 @@ def build(name: str, master: str, conf: Mapping[str, str], package_path: Sequenc
         builder = builder.config(key, value)
     session = builder.getOrCreate()
     if package_path:
-        _give_workers(session, package_path)
+        give_workers(session, package_path)
     return session
 
 
-def _give_workers(session: SparkSession, package_path: Sequence[str]) -> None:
+def session_of(job: StreamingJob, session: SparkSession) -> SparkSession:
+    """A session beside another one, with the settings of a job that a session can have.
+
+    Args:
+        job: the job.
+        session: has Spark.
+    """
+    own = session.newSession()
+    for key, value in {**state_conf(job.spec.state), **job.spec.spark_conf}.items():
+        if key.startswith("spark.penstock.") or own.conf.isModifiable(key):
+            own.conf.set(key, str(value).lower() if isinstance(value, bool) else str(value))
+    return own
+
+
+def give_workers(session: SparkSession, package_path: Sequence[str]) -> None:
     """Puts folders on the path of the Python workers, before the PYTHONPATH of the process that starts them.
 
     Each function that is sent to a worker has a copy of this environment. `spark.executorEnv.PYTHONPATH` would replace the executor's own.

@@ -5,6 +5,8 @@ Every sink class has ``of(name, spec, context)``. A kind that is not built here 
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from pyspark.sql import DataFrame
 
 from penstock.jobs.sinks.console import Console
@@ -13,6 +15,8 @@ from penstock.jobs.sinks.kafka_records import records
 from penstock.jobs.sinks.sink import BatchSink, SinkContext
 from penstock.jobs.sinks.topics import Topic
 from penstock.jobs.spec import KafkaSink, Sink, ToConsole, ToFiles, ToFunction, ToKafka, ToPostgres, ToRedis, ToWebhook
+
+BuildSink = Callable[[str, Sink, SinkContext], BatchSink]
 
 
 def build(name: str, sink: Sink, context: SinkContext) -> BatchSink:

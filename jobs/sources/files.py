@@ -50,14 +50,15 @@ def stream(given: Input, files: FilesSource, bucket: str) -> Stream:
     if files.format == "parquet":
         return records.of_fields(given, _rows(given, files, bucket))
     values = Values(files.format, csv=files.csv)
-    return records.stream(given, values, _lines(given, files, bucket))
+    read = _lines(given, files, bucket) if given.records is None else given.records.withColumn(SPLIT, F.lit(0))
+    if files.format != "text":
+        # An empty line at the end of a file, or between two concatenated parts, is not a record.
+        read = read.where(F.trim(F.col("value").cast("string")) != "")
+    return records.stream(given, values, read)
 
 
 def _lines(given: Input, files: FilesSource, bucket: str) -> DataFrame:
     lines = _reader(given, files).text(_address(files, bucket))
-    if files.format != "text":
-        # An empty line at the end of a file, or between two concatenated parts, is not a record.
-        lines = lines.where(F.trim("value") != "")
     return _listed(given, lines.select(F.col("value").cast("binary").alias("value"), *_place()))
 
 

@@ -33,7 +33,9 @@ def stream(
     Raises:
         BadDeclaration: JOB-004, a schema that such values can't have.
     """
-    read = given.session.readStream.format("kafka").options(**_options(given, kafka, brokers, offsets, job)).load()
+    read = given.records
+    if read is None:
+        read = given.session.readStream.format("kafka").options(**_options(given, kafka, brokers, offsets, job)).load()
     read = _with_split(read, offsets)
     return records.stream(given, values, read if given.end is None else _up_to(read, offsets, given.end.offsets))
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
 from penstock.jobs.configuration.kafka_access import KafkaAccess
@@ -36,6 +36,7 @@ class Reading:
         max_offsets: source -> records of a micro-batch at most, for Kafka sources whose spec has no limit.
         ends: where the sources of a bounded run end; None: they have no end.
         read: whether they have been read up to there.
+        records: source -> what is read in its place, in a test.
     """
 
     session: SparkSession
@@ -47,6 +48,7 @@ class Reading:
     max_offsets: Mapping[str, int] = field(default_factory=dict)
     ends: InputEnds | None = None
     read: bool = False
+    records: Mapping[str, DataFrame] = field(default_factory=dict)
 
 
 def open_source(reading: Reading, name: str, schema: StructType, offsets: Offsets, record: str | None) -> Stream:
@@ -64,7 +66,8 @@ def open_source(reading: Reading, name: str, schema: StructType, offsets: Offset
         PenstockError: JOB-050, JOB-051, a connection that the environment does not have, or of another kind.
     """
     end = reading.ends.of(name, read=reading.read) if reading.ends is not None else None
-    given = Input(reading.session, name, reading.spec.spec.sources[name], schema, record, reading.spec.spec.stages, end)
+    source, stages = reading.spec.spec.sources[name], reading.spec.spec.stages
+    given = Input(reading.session, name, source, schema, record, stages, end, reading.records.get(name))
     match given.source:
         case FromFiles(files=asked_files):
             return files.stream(given, asked_files, reading.bucket)

@@ -57,6 +57,7 @@ class Input:
         record: name of the field with the record itself; None for no such field.
         stages: number of tasks that read, and of those that the records are repartitioned among.
         end: where it ends; None for a source without an end.
+        records: what is read in place of the source, without `SPLIT`; None: the source itself.
     """
 
     session: SparkSession
@@ -66,6 +67,7 @@ class Input:
     record: str | None = None
     stages: Stages = field(default_factory=Stages)
     end: SourceEnd | None = None
+    records: DataFrame | None = None
 
 
 def stream(given: Input, values: Values, read: DataFrame) -> Stream:

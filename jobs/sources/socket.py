@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from urllib.parse import urlsplit
 
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from penstock.jobs.errors import BadDeclaration
@@ -30,11 +31,16 @@ def stream(given: Input, socket: SocketSource, url: str) -> Stream:
     Raises:
         BadDeclaration: JOB-004, a schema other than one text field, or an invalid address.
     """
+    read = _lines(given, socket, url) if given.records is None else given.records.withColumn(SPLIT, F.lit(0))
+    return records.stream(given, Values("text"), read)
+
+
+def _lines(given: Input, socket: SocketSource, url: str) -> DataFrame:
     server = urlsplit(url)
     if server.scheme != "tcp" or server.hostname is None or server.port is None:
         raise BadDeclaration(path=f"connection {socket.connection}", need="tcp://host:port", fix="correct it in the environment")
     lines = given.session.readStream.format("socket").options(host=server.hostname, port=server.port, includeTimestamp=True).load()
-    read = lines.select(
+    return lines.select(
         F.lit(None).cast("binary").alias("key"),
         F.col("value").cast("binary").alias("value"),
         F.lit(socket.connection).alias("topic"),
@@ -44,4 +50,3 @@ def stream(given: Input, socket: SocketSource, url: str) -> Stream:
         F.lit(None).cast(HEADERS).alias("headers"),
         F.lit(0).alias(SPLIT),
     )
-    return records.stream(given, Values("text"), read)

@@ -6,13 +6,12 @@ from collections.abc import Callable, Sequence
 from datetime import datetime
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
-from urllib.parse import urlsplit
 
 from botocore.exceptions import BotoCoreError, ClientError
 
 from penstock.jobs.errors import BucketUnreachable
 from penstock.jobs.storage.conditional import ConditionalWriter
-from penstock.jobs.storage.s3 import missing, shared_client
+from penstock.jobs.storage.s3 import missing, place_of, shared_client
 
 if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
@@ -45,12 +44,8 @@ class Objects:
     """
 
     def __init__(self, uri: str, s3: S3Client | None = None) -> None:
-        parts = urlsplit(uri)
-        if parts.scheme not in ("s3", "s3a") or not parts.netloc or not parts.path.strip("/"):
-            raise BucketUnreachable(path="checkpoint", given=uri, need="s3a://bucket/folder", fix="specify a folder in a bucket")
-        self.uri = f"s3a://{parts.netloc}/{parts.path.strip('/')}"
-        self._bucket = parts.netloc
-        self._folder = parts.path.strip("/")
+        self._bucket, self._folder = place_of(uri)
+        self.uri = f"s3a://{self._bucket}/{self._folder}"
         self._given = s3
 
     def get(self, name: str) -> str | None:

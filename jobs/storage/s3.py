@@ -9,10 +9,13 @@ from __future__ import annotations
 import os
 from functools import lru_cache
 from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
 
 import boto3
 from botocore.config import Config
 from botocore.exceptions import ClientError
+
+from penstock.jobs.errors import BucketUnreachable
 
 if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
@@ -50,6 +53,21 @@ def client(*, attempts: int, timeout_s: float) -> S3Client:
     # Not of the default session, which several threads may not use at a time.
     # Source: boto3's documentation, "Session reference", "Multithreading or multiprocessing with sessions".
     return boto3.session.Session().client("s3", config=config)
+
+
+def place_of(uri: str) -> tuple[str, str]:
+    """Bucket and folder of a checkpoint.
+
+    Args:
+        uri: ``s3a://bucket/folder``.
+
+    Raises:
+        BucketUnreachable: JOB-009, it is none.
+    """
+    parts = urlsplit(uri)
+    if parts.scheme not in ("s3", "s3a") or not parts.netloc or not parts.path.strip("/"):
+        raise BucketUnreachable(path="checkpoint", given=uri, need="s3a://bucket/folder", fix="specify a folder in a bucket")
+    return parts.netloc, parts.path.strip("/")
 
 
 def error_code(error: ClientError) -> str:

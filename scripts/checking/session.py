@@ -1,4 +1,4 @@
-"""A Spark session that only analyzes: one local JVM, without a port to look at, whose log goes to a file."""
+"""A Spark session in one local JVM, without a port to look at, whose log goes to a file."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from py4j.protocol import Py4JError
@@ -42,35 +43,53 @@ def analyzing(app_jars: Sequence[Path] = ()) -> Iterator[tuple[SparkSession, Pat
     Raises:
         PenstockError: TOOL-016, TOOL-020, the jars are missing; TOOL-050.
     """
-    jars = os.pathsep.join(str(jar) for jar in layout.spark_jars())
-    with tempfile.TemporaryDirectory(prefix="penstock-check-") as name:
-        folder = Path(name)
-        conf = {
-            **spark_session.state_conf(State()),
-            "spark.driver.extraClassPath": jars,
-            "spark.driver.extraJavaOptions": f'{fast_start()} "-Djava.io.tmpdir={folder}"',
-            "spark.driver.host": "127.0.0.1",
-            "spark.driver.bindAddress": "127.0.0.1",
-            "spark.local.dir": str(folder / "local"),
-            "spark.sql.warehouse.dir": str(folder / "warehouse"),
-            "spark.ui.enabled": "false",
-            **jars_conf(str(jar) for jar in app_jars),
-        }
-        session = _started(conf, folder / "spark.log")
+    with tempfile.TemporaryDirectory(prefix="penstock-check-") as name, local_session("check", "local[1]", Path(name), app_jars) as session:
         # PySpark logs each expression that it can't analyze, with a Java stack.
         for logger in _LOGGERS:
             logging.getLogger(logger).setLevel(logging.CRITICAL)
-        try:
-            yield session, folder
-        finally:
-            _end(session)
+        yield session, Path(name)
 
 
-def _started(conf: Mapping[str, str], log: Path) -> SparkSession:
+@contextmanager
+def local_session(
+    name: str, master: str, folder: Path, app_jars: Sequence[Path] = (), more: Mapping[str, str] = MappingProxyType({})
+) -> Iterator[SparkSession]:
+    """Context with a session in a JVM of its own, which ends afterwards.
+
+    Args:
+        name: of the application.
+        master: Spark's, on this machine.
+        folder: for its files and its log.
+        app_jars: of the apps.
+        more: settings of Spark.
+
+    Raises:
+        PenstockError: TOOL-016, TOOL-020, the jars are missing; TOOL-050.
+    """
+    conf = {
+        **spark_session.state_conf(State()),
+        "spark.driver.extraClassPath": os.pathsep.join(str(jar) for jar in layout.spark_jars()),
+        "spark.driver.extraJavaOptions": f'{fast_start()} "-Djava.io.tmpdir={folder}"',
+        "spark.driver.host": "127.0.0.1",
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.local.dir": str(folder / "local"),
+        "spark.sql.warehouse.dir": str(folder / "warehouse"),
+        "spark.ui.enabled": "false",
+        **jars_conf(str(jar) for jar in app_jars),
+        **more,
+    }
+    session = _started(name, master, conf, folder / "spark.log")
+    try:
+        yield session
+    finally:
+        _end(session)
+
+
+def _started(name: str, master: str, conf: Mapping[str, str], log: Path) -> SparkSession:
     interrupt = signal.getsignal(signal.SIGINT)
     try:
         with _output_to(log):
-            return spark_session.build("check", "local[1]", conf)
+            return spark_session.build(name, master, conf)
     except (PySparkException, Py4JError, OSError) as error:
         last = log.read_text(encoding="utf-8", errors="replace").strip().splitlines()[-1:]
         given, need = "; ".join([f"{type(error).__name__}: {first_line(error)}", *last]), "a Java that Spark supports, 17 or later"

@@ -27,14 +27,13 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
-from urllib.parse import urlsplit
 
 from botocore.exceptions import BotoCoreError, ClientError
 
 from penstock.jobs.errors import BucketUnreachable
 from penstock.jobs.storage.checkpoint import Checkpoint
 from penstock.jobs.storage.conditional import ConditionalWriter
-from penstock.jobs.storage.s3 import shared_client
+from penstock.jobs.storage.s3 import place_of, shared_client
 from penstock.jobs.stream.declaration import name_call
 from penstock.jobs.stream.task_context import TaskPlace
 
@@ -72,9 +71,8 @@ class Journal:
     """
 
     def __init__(self, place: TaskPlace, name: str, schema: pa.Schema) -> None:
-        location = urlsplit(place.checkpoint)
-        self._bucket = location.netloc
-        self._folder = f"{location.path.strip('/')}/penstock/calls/{name}/{place.batch}/"
+        self._bucket, checkpoint = place_of(place.checkpoint)
+        self._folder = f"{checkpoint}/penstock/calls/{name}/{place.batch}/"
         self._own_folder = f"{self._folder}{place.partition:05d}/"
         self._schema = schema
         self._own: dict[str, Entry] = {}

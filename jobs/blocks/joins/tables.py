@@ -18,7 +18,7 @@ from pyspark.sql.types import StringType, StructField, StructType
 
 from penstock.jobs.errors import TableFileUnread
 from penstock.jobs.storage.conditional import ConditionalWriter
-from penstock.jobs.storage.s3 import error_code, missing, shared_client
+from penstock.jobs.storage.s3 import error_code, missing, place_of, shared_client
 from penstock.jobs.stream.event_time.engine import with_event_time
 from penstock.jobs.stream.leaving import kept
 from penstock.jobs.stream.streams import ENVELOPE, Stream, Tag
@@ -184,14 +184,14 @@ class _Read:
 
     def _lines(self) -> str:
         here = TaskPlace.here()
-        place, batch = urlsplit(here.checkpoint), here.batch
-        folder, s3 = f"{place.path.strip('/')}/penstock/tables/{self.name}", shared_client()
-        kept = _get(s3, place.netloc, f"{folder}/{batch}")
+        bucket, checkpoint = place_of(here.checkpoint)
+        batch, folder, s3 = here.batch, f"{checkpoint}/penstock/tables/{self.name}", shared_client()
+        kept = _get(s3, bucket, f"{folder}/{batch}")
         if kept is None:
             # In ASCII, with everything else escaped, `splitlines` only sees one kind of line end.
             kept = "\n".join(json.dumps(dict(row), default=str) for row in self.read())
-            kept = _put_once(s3, place.netloc, f"{folder}/{batch}", kept)
-            s3.delete_object(Bucket=place.netloc, Key=f"{folder}/{batch - 2}")
+            kept = _put_once(s3, bucket, f"{folder}/{batch}", kept)
+            s3.delete_object(Bucket=bucket, Key=f"{folder}/{batch - 2}")
         return kept
 
 
