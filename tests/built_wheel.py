@@ -10,7 +10,7 @@ from pathlib import Path
 from penstock.scripts.layout import ROOT
 
 # What setuptools reads; the folders behind the links of penstock/ come with them.
-_SOURCES = ("penstock", "sizing", "jobs", "infra", "scripts", "pyproject.toml", "README.md", "LICENSE")
+_SOURCES = ("penstock", "sizing", "jobs", "infra", "scripts", "testing", "pyproject.toml", "README.md", "LICENSE")
 
 
 def sources(folder: Path) -> Path:

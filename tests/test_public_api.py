@@ -35,7 +35,7 @@ def test_a_name_that_is_not_offered_is_refused() -> None:
         penstock.tumble  # noqa: B018
 
 
-@pytest.mark.parametrize("name", ["sizing", "jobs", "infra", "scripts"])
+@pytest.mark.parametrize("name", ["sizing", "jobs", "infra", "scripts", "testing"])
 def test_a_folder_of_ours_refuses_its_bare_name(name: str) -> None:
     ran = subprocess.run([sys.executable, "-c", f"import {name}"], cwd=ROOT, capture_output=True, text=True, timeout=60, check=False)
     assert ran.returncode == 1

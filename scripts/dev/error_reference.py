@@ -14,6 +14,7 @@ _PACKAGES = {
     "jobs": "Job specs, the app module and running jobs.",
     "infra": "Environments, stacks and manifests.",
     "scripts": "The command line, the tools on this machine and external systems.",
+    "testing": "Tests of a team's jobs.",
 }
 _EXIT_CODES = {
     1: "a check failed",

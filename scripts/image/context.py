@@ -24,7 +24,7 @@ _IMAGE = ("Dockerfile", "class_path.py", "image.lock", "log4j2.properties", "run
 _INSTALLATION = ("spark-jars.pom.xml", "jars.sha256")
 _TRAINING = "class_data_training.py"
 # What setuptools reads; the folders behind the links of penstock/ come with them.
-_SOURCES = ("penstock", "sizing", "jobs", "infra", "scripts", "pyproject.toml", "README.md", "LICENSE")
+_SOURCES = ("penstock", "sizing", "jobs", "infra", "scripts", "testing", "pyproject.toml", "README.md", "LICENSE")
 _DISTRIBUTION = "penstock-kit"
 _LEFT_OUT = shutil.ignore_patterns("__pycache__", "*.pyc")
 

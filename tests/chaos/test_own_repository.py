@@ -1,4 +1,6 @@
-"""A repository that ``penstock init`` has made, after a second job has been added as its README tells, and what its image is built from."""
+"""A repository that ``penstock init`` has made: its local run, what its image is built from, and all of it once more after a second job has
+been added as its README tells.
+"""
 
 from __future__ import annotations
 
@@ -34,37 +36,47 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def team(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Team:
+    return own_repository.create(tmp_path_factory.mktemp("team"), wheel)
+
+
+@pytest.fixture(scope="module")
+def edited(team: Team) -> Team:
     """With a second job."""
-    made = own_repository.create(tmp_path_factory.mktemp("team"), wheel)
-    (made.folder / "page_stats/checks.py").write_text(SECOND_APP)
-    spec = yaml.safe_load((made.folder / "specs/page_views.yaml").read_text())
+    (team.folder / "page_stats/checks.py").write_text(SECOND_APP)
+    spec = yaml.safe_load((team.folder / "specs/page_views.yaml").read_text())
     spec["metadata"]["name"] = "checks"
-    spec["spec"] = {**spec["spec"], "app": "page_stats.checks", "local": {"input": {"page-views": "page_views.jsonl"}}}
+    # A topic of its own: two jobs that run together have one input for each.
+    spec["spec"] = {**spec["spec"], "app": "page_stats.checks", "local": {"input": {"probes": "page_views.jsonl"}}}
+    spec["spec"]["sources"]["views"]["kafka"]["topic"] = "probes"
     spec["spec"]["sinks"] = {"out": {"files": {"path": "checks"}}, "errors": {"kafka": {"topic": "checks-errors"}}}
-    (made.folder / "specs/checks.yaml").write_text(yaml.safe_dump(spec))
+    (team.folder / "specs/checks.yaml").write_text(yaml.safe_dump(spec))
     for name in ("local", "dev", "production"):
-        file = made.folder / f"environments/{name}.yaml"
+        file = team.folder / f"environments/{name}.yaml"
         text = file.read_text()
         assert _FIRST in text
         file.write_text(text.replace(_FIRST, _FIRST + _SECOND))
-    return made
+    return team
 
 
-def test_both_jobs_run(team: Team) -> None:
-    assert "passed" in team.succeeds("penstock", "check", "specs/checks.yaml")
-    said = team.succeeds("penstock", "up")
+def test_its_job_runs_to_the_rows_that_it_expects(team: Team) -> None:
+    assert "verdict     correct" in team.succeeds("penstock", "up")
+
+
+def test_both_jobs_run(edited: Team) -> None:
+    assert "passed" in edited.succeeds("penstock", "check", "specs/checks.yaml")
+    said = edited.succeeds("penstock", "up")
     assert "verdict     correct" in said
     assert "s3a://page-stats-local-output/checks/" in said
 
 
-def test_its_tests_pass(team: Team) -> None:
-    assert "passed" in team.succeeds("python", "-m", "pytest", "-p", "no:cacheprovider")
+def test_its_tests_pass_after_the_edit(edited: Team) -> None:
+    assert "7 passed" in edited.succeeds("python", "-m", "pytest", "-p", "no:cacheprovider")
 
 
-def test_its_stacks_are_synthesized_with_penstock_and_with_cdktf(team: Team) -> None:
-    team.succeeds("penstock", "synth", "dev")
-    assert "jobs-charts" in team.cdktf("list", environment="dev")
-    team.cdktf("synth", environment="production")
+def test_its_stacks_are_synthesized_with_penstock_and_with_cdktf(edited: Team) -> None:
+    edited.succeeds("penstock", "synth", "dev")
+    assert "jobs-charts" in edited.cdktf("list", environment="dev")
+    edited.cdktf("synth", environment="production")
 
 
 def test_the_image_of_its_jobs_is_built_from_the_wheel_that_is_installed(team: Team, wheel: Path, tmp_path: Path) -> None:

@@ -91,7 +91,7 @@ EXTRAS = {
         "penstock.scripts.planning",
     ],
     "scan": ["penstock.scripts.security", "penstock.scripts.cli.scan"],
-    "local": ["penstock.scripts.local", "penstock.scripts.emulation", "penstock.scripts.cli.up"],
+    "local": ["penstock.scripts.local", "penstock.scripts.emulation", "penstock.scripts.cli.up", "penstock.testing"],
 }
 # Imports what it is given with everything below it, from a wheel, and of this interpreter's packages only those that it is allowed.
 IMPORTS = """
@@ -112,8 +112,8 @@ class Guard:
 
 sys.path.insert(0, wheel)
 sys.meta_path.insert(0, Guard())
-# This one runs in LocalStack's own environment.
-left_out = ("penstock.scripts.emulation.localstack_main",)
+# These run in LocalStack's own environment, and in pytest.
+left_out = ("penstock.scripts.emulation.localstack_main", "penstock.testing.plugin")
 for name in named:
     module = importlib.import_module(name)
     if name == "penstock":
@@ -159,7 +159,12 @@ def test_the_wheel_has_one_top_level_name_and_all_data(wheel: Path) -> None:
         names = set(archive.namelist())
     assert {name.split("/")[0] for name in names} == {"penstock", next(name.split("/")[0] for name in names if ".dist-info/" in name)}
     tracked = subprocess.run(
-        ["git", "ls-files", "sizing", "jobs", "infra", "scripts"], cwd=ROOT, capture_output=True, text=True, check=True, timeout=60
+        ["git", "ls-files", "sizing", "jobs", "infra", "scripts", "testing"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=60,
     ).stdout.split()
     # Shell scripts and what the tests with a Kubernetes API are built from belong to a checkout.
     shell = ("scripts/setup", "scripts/quickstart", "scripts/test", "scripts/benchmark", "scripts/chaos")

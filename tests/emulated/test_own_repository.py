@@ -1,4 +1,7 @@
-"""A repository that ``penstock init`` makes works at once. How it is edited is a test of the tier chaos."""
+"""A repository that ``penstock init`` makes works at once: its tests, which run its job, its plan and cdktf.
+
+``penstock up`` in it, and what is edited, are tests of the tier chaos.
+"""
 
 from __future__ import annotations
 
@@ -13,12 +16,8 @@ def team(tmp_path_factory: pytest.TempPathFactory) -> Team:
     return own_repository.create(tmp_path_factory.mktemp("team"), built_wheel.build(tmp_path_factory.mktemp("wheel")))
 
 
-def test_its_job_runs_to_the_rows_that_it_expects(team: Team) -> None:
-    assert "verdict     correct" in team.succeeds("penstock", "up")
-
-
 def test_its_tests_pass(team: Team) -> None:
-    assert "4 passed" in team.succeeds("python", "-m", "pytest", "-p", "no:cacheprovider")
+    assert "7 passed" in team.succeeds("python", "-m", "pytest", "-p", "no:cacheprovider")
 
 
 def test_its_specs_have_no_findings_and_its_plan_is_feasible(team: Team) -> None:

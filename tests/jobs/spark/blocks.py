@@ -20,7 +20,7 @@ import os
 import re
 import threading
 import uuid
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -47,7 +47,10 @@ from penstock.jobs.stream.streams import ENVELOPE, ONLY_COUNTED, TIME, Stream, T
 from penstock.jobs.stream.task_context import set_checkpoint, set_watermark
 from penstock.jobs.stream.task_errors import of_a_task
 from penstock.jobs.watermark import InputTime
+from penstock.testing.differences import same_rows as same
 from tests.jobs.spark.running import CHECKPOINTS, Surroundings
+
+__all__ = ["Input", "Ran", "at", "row", "run", "same"]
 
 START = datetime(2025, 4, 5, 12, 30, tzinfo=UTC)
 
@@ -272,29 +275,3 @@ def _plain(value: Any) -> Any:
     if isinstance(value, dict):
         return {name: _plain(inner) for name, inner in value.items()}
     return [_plain(inner) for inner in value] if isinstance(value, list) else value
-
-
-def same(actual: Iterable[Mapping[str, Any]], expected: Iterable[Mapping[str, Any]]) -> None:
-    """Fails with both sides if the rows differ, in any order."""
-    ours, theirs = sorted(map(_line, actual)), sorted(map(_line, expected))
-    if ours == theirs:
-        return
-    width = max((len(line) for line in theirs), default=0)
-    width = max(width, len("expected")) + 2
-    rows: list[str] = [f"   {'expected':<{width}}found"]
-    for line in sorted({*ours, *theirs}):
-        for wanted, got in _paired(theirs.count(line), ours.count(line)):
-            rows.append(f"{' ' if wanted and got else '!'}  {line if wanted else '':<{width}}{line if got else ''}")
-    raise AssertionError("\n" + "\n".join(rows))
-
-
-def _paired(wanted: int, got: int) -> list[tuple[bool, bool]]:
-    return [(number < wanted, number < got) for number in range(max(wanted, got))]
-
-
-def _line(one: Mapping[str, Any]) -> str:
-    return ", ".join(f"{name}={_short(value)}" for name, value in sorted(one.items()))
-
-
-def _short(value: Any) -> str:
-    return value.astimezone(UTC).strftime("%m-%d %H:%M:%S.%f")[:-3] if isinstance(value, datetime) else repr(value)

@@ -1,0 +1,256 @@
+"""A job that reads hand-made micro-batches: the driver's own queries, with files in the place of sources and lists in that of sinks."""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from pyspark.sql import SparkSession
+
+from penstock.jobs.blocks.lookups.table import LookupTable
+from penstock.jobs.configuration.runtime import RuntimeConfiguration
+from penstock.jobs.driver.context import DriverContext
+from penstock.jobs.driver.lag import Gauges
+from penstock.jobs.driver.planning import QueryPlan, planned
+from penstock.jobs.driver.queries import Queries
+from penstock.jobs.driver.readiness import Readiness
+from penstock.jobs.driver.session import give_workers, session_of
+from penstock.jobs.errors import BucketUnreachable, NoProgress
+from penstock.jobs.spec import SpecFile, Table, load
+from penstock.jobs.spec.connections import named_connections
+from penstock.jobs.spec.job import ConnectionKind, Stages
+from penstock.sizing.errors import PenstockError
+from penstock.testing.differences import same_rows
+from penstock.testing.errors import NeedsMore, WrongInput
+from penstock.testing.kept_rows import KeptRows
+from penstock.testing.local_checkpoint import FILE_MANAGER, LocalCheckpoint, OnlyDriver
+from penstock.testing.output import MicroBatch, Output
+from penstock.testing.records import HandMade, Replayed, Value, Values, refuse_unread
+
+# Nothing listens there, and nothing is asked.
+_BROKERS = "127.0.0.1:9"
+_URLS: dict[ConnectionKind, str] = {
+    "postgres": "postgresql://127.0.0.1:9/none",
+    "redis": "redis://127.0.0.1:9/0",
+    "http": "http://127.0.0.1:9",
+    "socket": "tcp://127.0.0.1:9",
+}
+_BUCKET = "penstock-testing"
+# A shuffle that is one, and no more: a few rows need no tasks.
+_SHUFFLE_PARTITIONS = 2
+# To generate and compile code takes longer than to interpret a few rows.
+_INTERPRETED = {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN"}
+
+
+class _Killed(Exception):
+    """The driver dies, after the sinks have written a micro-batch and before Spark has committed it."""
+
+
+@dataclass
+class _Run:
+    """What is written while a job reads some micro-batches.
+
+    Args:
+        crashes: micro-batches that are not committed when they are first written, counted from 0.
+        rows: URI of the query's checkpoint, and micro-batch -> sink -> its rows, one list for each time that it was written.
+        done: query -> micro-batches that it has committed, or is about to.
+        crashed: query, and micro-batch whose driver has died.
+        batches: what the driver has reported of each.
+        killed: whether the driver has just died.
+    """
+
+    crashes: set[int]
+    rows: dict[tuple[str, int], dict[str, list[list[Any]]]] = field(default_factory=lambda: defaultdict(lambda: defaultdict(list)))
+    done: Counter[str] = field(default_factory=Counter)
+    crashed: set[tuple[str, int]] = field(default_factory=set)
+    batches: list[Mapping[str, Any]] = field(default_factory=list)
+    killed: bool = False
+
+    def keep(self, checkpoint: str, sink: str, number: int, rows: list[Any]) -> None:
+        """Keeps the rows of a sink."""
+        self.rows[checkpoint, number][sink].append(rows)
+
+    def hear(self, event: str, detail: Mapping[str, object]) -> None:
+        """Hears the driver's events; ``batch`` comes after the sinks have written and before Spark commits."""
+        if event != "batch":
+            return
+        query = _query(detail)
+        place = (query, self.done[query])
+        if place[1] in self.crashes and place not in self.crashed:
+            self.crashed.add(place)
+            self.killed = True
+            raise _Killed
+        self.done[query] += 1
+        self.batches.append(detail)
+
+
+class JobUnderTest:
+    """A job that reads what a test gives it.
+
+    Args:
+        spec: path of its spec.
+        session: has Spark.
+        folder: for its input and its checkpoint; need not exist.
+        app_path: folders of its app, besides that of the spec.
+        partitions: of each topic that it reads.
+
+    Raises:
+        PenstockError: TEST-002, or what is wrong in the spec.
+    """
+
+    def __init__(self, spec: Path, session: SparkSession, folder: Path, *, app_path: Sequence[Path] = (), partitions: int = 1) -> None:
+        self._spec = _without_an_end(load(spec))
+        self._folders = tuple(str(one.resolve()) for one in (spec.parent, *app_path))
+        self._session = session
+        self._checkpoint = LocalCheckpoint(folder / "checkpoint")
+        self._sources: dict[str, HandMade] = {}
+        for name, source in self._spec.job.spec.sources.items():
+            refuse_unread(name, source)
+            (folder / "input" / name).mkdir(parents=True)
+            self._sources[name] = HandMade(name, source, folder / "input" / name, partitions)
+
+    def run(self, *batches: Values | Replayed) -> Output:
+        """Starts the job, lets it read these micro-batches, and stops it. A second call starts it again from its checkpoint.
+
+        Args:
+            batches: values of the only source, or source -> values, of each micro-batch; `replayed` for one whose driver dies.
+
+        Returns:
+            What it has written since it was started.
+
+        Raises:
+            AssertionError: a replay has written other rows.
+            PenstockError: TEST-001, TEST-002; whatever the job fails with.
+        """
+        values = [self._by_source(batch.values if isinstance(batch, Replayed) else batch) for batch in batches]
+        for batch in values:
+            for name, source in self._sources.items():
+                source.write(batch.get(name, ()))
+        run = _Run({number for number, batch in enumerate(batches) if isinstance(batch, Replayed)})
+        while self._start(run):
+            pass
+        return self._output(run)
+
+    def _by_source(self, batch: Values) -> Mapping[str, Sequence[Value]]:
+        if not isinstance(batch, Mapping):
+            if len(self._sources) != 1:
+                need = f"source -> values; the job's sources are {', '.join(self._sources)}"
+                raise WrongInput(path="micro_batches", given="values without a source", need=need, fix="name the source")
+            batch = dict.fromkeys(self._sources, batch)
+        for name, values in batch.items():
+            if name not in self._sources:
+                need = f"a source of the spec: {', '.join(self._sources)}"
+                raise WrongInput(path="micro_batches", given=f'source "{name}"', need=need, fix="correct the name")
+            self._sources[name].check(values)
+        return batch
+
+    def _start(self, run: _Run) -> bool:
+        """Runs the job until it has read everything.
+
+        Returns:
+            Whether its driver has died, so that it must be started again.
+        """
+        context = self._context(run)
+        run.killed = False
+        try:
+            plans = self._planned(context)
+            again = Queries(context, plans, threading.Event(), threading.Event(), None, changed=False).run()
+        except BucketUnreachable as error:
+            need, fix = "a job whose tasks write nothing to the checkpoint", "test what they call by itself, and the job with penstock up"
+            raise NeedsMore(path=self._spec.job.spec.app, given="calls or tables", need=need, fix=fix) from error
+        except PenstockError:
+            if not run.killed:
+                raise
+        return run.killed or again
+
+    def _planned(self, context: DriverContext) -> list[QueryPlan]:
+        offsets = {
+            name: {topic: dict.fromkeys(range(source.partitions), 0) for topic in source.topics}
+            for name, source in self._sources.items()
+            if name in self._spec.job.spec.kafka_sources
+        }
+        return planned(context, offsets)
+
+    def _context(self, run: _Run) -> DriverContext:
+        self._make_importable()
+        session = session_of(self._spec.job, self._session)
+        session.conf.set("spark.sql.streaming.checkpointFileManagerClass", FILE_MANAGER)
+        session.conf.set("spark.sql.shuffle.partitions", _SHUFFLE_PARTITIONS)
+        for key, value in _INTERPRETED.items():
+            session.conf.set(key, value)
+        return DriverContext(
+            configuration=RuntimeConfiguration(
+                spec=str(self._spec.path),
+                app_path=self._folders,
+                master=self._session.sparkContext.master or "",
+                brokers=_BROKERS,
+                job_folder=f"s3a://{_BUCKET}/{self._spec.job.metadata.name}",
+                output_bucket=_BUCKET,
+            ),
+            spec=self._spec,
+            session=session,
+            checkpoint=self._checkpoint,
+            connections={one.name: _URLS[one.kind] for one in named_connections(self._spec.job.spec)},
+            open_table=_no_table,
+            records={name: source.frame(session) for name, source in self._sources.items()},
+            build_sink=partial(KeptRows.of, keep=run.keep),
+            lease=OnlyDriver(),
+            emit=run.hear,
+            gauges=Gauges(session),
+            hung=_raise,
+            readiness=Readiness(),
+        )
+
+    def _make_importable(self) -> None:
+        """Each folder once: Spark starts other Python workers for another environment."""
+        sys.path[:0] = [folder for folder in self._folders if folder not in sys.path]
+        known = self._session.sparkContext.environment.get("PYTHONPATH", "").split(os.pathsep)
+        give_workers(self._session, [folder for folder in self._folders if folder not in known])
+
+    def _output(self, run: _Run) -> Output:
+        found = []
+        for event in run.batches:
+            query, number = _query(event), int(event["batch"])
+            written = run.rows[self._checkpoint.of_query(query).uri, number]
+            for sink, (first, *others) in written.items():
+                for again in others:
+                    _refuse_others(first, again, sink, number)
+            watermark_ms = event["watermarks"]["inForceMs"]
+            watermark = None if watermark_ms is None else datetime.fromtimestamp(watermark_ms / 1000, UTC)
+            found.append(MicroBatch(number, {sink: rows[-1] for sink, rows in written.items()}, event["tags"], watermark, query))
+        return Output(found)
+
+
+def _query(event: Mapping[str, Any]) -> str:
+    """The query of an event among those of its job: the driver calls it ``job.query``, and the first one ``job``."""
+    return str(event.get("query", "")).partition(".")[2]
+
+
+def _without_an_end(spec: SpecFile) -> SpecFile:
+    """The job as it reads what is available, in few tasks."""
+    job = spec.job.spec.model_copy(update={"trigger": "availableNow", "bounded": False, "stages": Stages()})
+    return spec.model_copy(update={"job": spec.job.model_copy(update={"spec": job})})
+
+
+def _no_table(name: str, table: Table, url: str) -> LookupTable:
+    need = "a job without tables of databases"
+    raise NeedsMore(path=f'job.table("{name}")', need=need, fix="test what looks the rows up by itself, and the job with penstock up")
+
+
+def _refuse_others(first: Sequence[Any], again: Sequence[Any], sink: str, number: int) -> None:
+    try:
+        same_rows(again, first)
+    except AssertionError as error:
+        raise AssertionError(f"the replay of micro-batch {number} writes other rows to {sink} than its first run:{error}") from None
+
+
+def _raise(fault: NoProgress) -> None:
+    raise fault

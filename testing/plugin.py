@@ -1,0 +1,68 @@
+"""The fixtures. pytest imports this module in every run of an environment with the package, so it imports nothing of Spark."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol
+
+import pytest
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from penstock.testing.job_under_test import JobUnderTest
+    from penstock.testing.plans import AssertPlan
+
+
+class MicroBatches(Protocol):
+    """The type of the fixture ``micro_batches``."""
+
+    def __call__(self, spec: str | Path, *, app_path: Sequence[str | Path] = (), partitions: int = 1) -> JobUnderTest:
+        """A job that has not read anything yet.
+
+        Args:
+            spec: path of its spec, from pytest's root folder.
+            app_path: folders of its app, besides that of the spec and pytest's root folder.
+            partitions: of each topic that it reads.
+
+        Raises:
+            PenstockError: what is wrong in the spec.
+        """
+
+
+@pytest.fixture(scope="session")
+def penstock_session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
+    """Spark, started once for all tests. A ``conftest.py`` with a session of its own has a fixture of this name."""
+    from penstock.scripts.checking.session import local_session
+
+    # Otherwise PySpark asks Spark's JVM at each column for the session and its settings, to name its place in errors; ours have it anyway.
+    conf = {"spark.python.sql.dataFrameDebugging.enabled": "false"}
+    with local_session("penstock-testing", "local[2]", tmp_path_factory.mktemp("spark"), more=conf) as session:
+        session.sparkContext.setLogLevel("ERROR")
+        yield session
+
+
+@pytest.fixture
+def micro_batches(penstock_session: SparkSession, tmp_path: Path, pytestconfig: pytest.Config) -> MicroBatches:
+    """Jobs that read hand-made micro-batches, without Kafka and S3."""
+    from penstock.testing.job_under_test import JobUnderTest
+
+    jobs: list[JobUnderTest] = []
+
+    def job(spec: str | Path, *, app_path: Sequence[str | Path] = (), partitions: int = 1) -> JobUnderTest:
+        root = pytestconfig.rootpath
+        folders = [root / folder for folder in (*app_path, ".")]
+        folder = tmp_path / f"penstock-job-{len(jobs)}"
+        jobs.append(JobUnderTest(root / spec, penstock_session, folder, app_path=folders, partitions=partitions))
+        return jobs[-1]
+
+    return job
+
+
+@pytest.fixture
+def assert_plan(pytestconfig: pytest.Config) -> AssertPlan:
+    """Holds the plan of a spec against numbers."""
+    from penstock.testing.plans import assertion
+
+    return assertion(pytestconfig.rootpath)
