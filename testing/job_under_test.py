@@ -17,6 +17,7 @@ from pyspark.sql import SparkSession
 
 from penstock.jobs.blocks.lookups.table import LookupTable
 from penstock.jobs.configuration.runtime import RuntimeConfiguration
+from penstock.jobs.driver import no_services
 from penstock.jobs.driver.context import DriverContext
 from penstock.jobs.driver.lag import Gauges
 from penstock.jobs.driver.planning import QueryPlan, planned
@@ -25,8 +26,7 @@ from penstock.jobs.driver.readiness import Readiness
 from penstock.jobs.driver.session import give_workers, session_of
 from penstock.jobs.errors import BucketUnreachable, NoProgress
 from penstock.jobs.spec import SpecFile, Table, load
-from penstock.jobs.spec.connections import named_connections
-from penstock.jobs.spec.job import ConnectionKind, Stages
+from penstock.jobs.spec.job import Stages
 from penstock.sizing.errors import PenstockError
 from penstock.testing.differences import same_rows
 from penstock.testing.errors import NeedsMore, WrongInput
@@ -35,14 +35,6 @@ from penstock.testing.local_checkpoint import FILE_MANAGER, LocalCheckpoint, Onl
 from penstock.testing.output import MicroBatch, Output
 from penstock.testing.records import HandMade, Replayed, Value, Values, refuse_unread
 
-# Nothing listens there, and nothing is asked.
-_BROKERS = "127.0.0.1:9"
-_URLS: dict[ConnectionKind, str] = {
-    "postgres": "postgresql://127.0.0.1:9/none",
-    "redis": "redis://127.0.0.1:9/0",
-    "http": "http://127.0.0.1:9",
-    "socket": "tcp://127.0.0.1:9",
-}
 _BUCKET = "penstock-testing"
 # A shuffle that is one, and no more: a few rows need no tasks.
 _SHUFFLE_PARTITIONS = 2
@@ -191,14 +183,14 @@ class JobUnderTest:
                 spec=str(self._spec.path),
                 app_path=self._folders,
                 master=self._session.sparkContext.master or "",
-                brokers=_BROKERS,
+                brokers=no_services.BROKERS,
                 job_folder=f"s3a://{_BUCKET}/{self._spec.job.metadata.name}",
                 output_bucket=_BUCKET,
             ),
             spec=self._spec,
             session=session,
             checkpoint=self._checkpoint,
-            connections={one.name: _URLS[one.kind] for one in named_connections(self._spec.job.spec)},
+            connections=no_services.urls(self._spec.job.spec),
             open_table=_no_table,
             records={name: source.frame(session) for name, source in self._sources.items()},
             build_sink=partial(KeptRows.of, keep=run.keep),

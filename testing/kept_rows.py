@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from typing import Any
 
 from pyspark.sql import DataFrame
@@ -15,6 +14,7 @@ from penstock.jobs.sinks.kafka_records import records
 from penstock.jobs.sinks.sink import Batch, BatchSink, SinkContext
 from penstock.jobs.spec import KafkaSink, Sink, ToKafka
 from penstock.jobs.stream.streams import ENVELOPE
+from penstock.testing.plain_values import plain
 
 # URI of the query's checkpoint, sink, micro-batch, rows.
 Keep = Callable[[str, str, int, list[Any]], None]
@@ -56,7 +56,7 @@ class KeptRows:
         if self.topic is not None:
             found = [_value(row["key"], row["value"]) for row in records(self.topic, rows, updates=self.updates).collect()]
         else:
-            found = [_columns(_plain(row.asDict(recursive=True))) for row in rows.collect()]
+            found = [_columns(plain(row.asDict(recursive=True))) for row in rows.collect()]
         self.keep(self.checkpoint, self.name, batch.number, found)
 
 
@@ -72,12 +72,3 @@ def _value(key: str | None, value: str | None) -> Any:
 
 def _columns(row: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in row.items() if name not in ENVELOPE}
-
-
-def _plain(value: Any) -> Any:
-    """Times with their zone: the session's is UTC, and PySpark returns them in the zone of the machine."""
-    if isinstance(value, datetime) and value.tzinfo is None:
-        return value.astimezone(UTC)
-    if isinstance(value, dict):
-        return {name: _plain(inner) for name, inner in value.items()}
-    return [_plain(inner) for inner in value] if isinstance(value, list) else value

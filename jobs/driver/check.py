@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from penstock.jobs.blocks.lookups.table import untyped_table
 from penstock.jobs.configuration.runtime import RuntimeConfiguration
 from penstock.jobs.document import Path_
+from penstock.jobs.driver import no_services
 from penstock.jobs.driver.bounded import BoundedRun
 from penstock.jobs.driver.context import PlanningContext
 from penstock.jobs.driver.planning import AnalyzedQuery, analyzed
@@ -25,8 +26,6 @@ from penstock.jobs.sources.ends import InputEnds
 from penstock.jobs.sources.opening import Offsets
 from penstock.jobs.spec import SpecFile, app_module
 from penstock.jobs.spec.avro_schemas import avro_schemas
-from penstock.jobs.spec.connections import named_connections
-from penstock.jobs.spec.job import ConnectionKind
 from penstock.jobs.storage.checkpoint import Checkpoint
 from penstock.jobs.storage.no_checkpoint import NoCheckpoint
 from penstock.jobs.storage.query_record import QueryRecord
@@ -34,14 +33,6 @@ from penstock.jobs.storage.query_record import QueryRecord
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-# Nothing listens there, and nothing is asked.
-_BROKERS = "127.0.0.1:9"
-_URLS: dict[ConnectionKind, str] = {
-    "postgres": "postgresql://127.0.0.1:9/none",
-    "redis": "redis://127.0.0.1:9/0",
-    "http": "http://127.0.0.1:9",
-    "socket": "tcp://127.0.0.1:9",
-}
 _BUCKET = "penstock-check"
 # Of Hadoop: shows folders of this machine under the scheme of another file system.
 _FILES = "org.apache.hadoop.fs.viewfs.ViewFileSystemOverloadScheme"
@@ -130,7 +121,7 @@ def _analyzing(
         spec=str(spec.path),
         app_path=folders,
         master="local[1]",
-        brokers=_BROKERS,
+        brokers=no_services.BROKERS,
         job_folder=f"s3a://{_BUCKET}/{spec.job.metadata.name}",
         output_bucket=_BUCKET,
     )
@@ -142,7 +133,7 @@ def _analyzing(
             spec=spec,
             session=own,
             checkpoint=checkpoint or NoCheckpoint(configuration.job_folder),
-            connections={one.name: _URLS[one.kind] for one in named_connections(spec.job.spec)},
+            connections=no_services.urls(spec.job.spec),
             bounded=_bounded(spec, starts) if spec.job.spec.bounded else None,
             open_table=untyped_table,
         )

@@ -48,6 +48,7 @@ from penstock.jobs.stream.task_context import set_checkpoint, set_watermark
 from penstock.jobs.stream.task_errors import of_a_task
 from penstock.jobs.watermark import InputTime
 from penstock.testing.differences import same_rows as same
+from penstock.testing.plain_values import plain
 from tests.jobs.spark.running import CHECKPOINTS, Surroundings
 
 __all__ = ["Input", "Ran", "at", "row", "run", "same"]
@@ -253,7 +254,7 @@ class _Kept:
         pass
 
     def write(self, rows: DataFrame, batch: Batch) -> None:
-        rows_written = [_plain(one.asDict(recursive=True)) for one in rows.collect()]
+        rows_written = [plain(one.asDict(recursive=True)) for one in rows.collect()]
         if self.tag is not None:
             self.ran.side_outputs.setdefault(self.tag, []).extend(json.loads(one["value"]) for one in rows_written)
             return
@@ -266,12 +267,3 @@ class _EveryTag(dict[str, Any]):
 
     def __init__(self, ran: Ran) -> None:
         super().__init__({tag: _Kept(ran, tag) for tag in [*(tag.value for tag in Tag if tag not in ONLY_COUNTED), "aside", "alerts"]})
-
-
-def _plain(value: Any) -> Any:
-    """Times with their zone: the session's is UTC, and PySpark returns them in the zone of the machine."""
-    if isinstance(value, datetime) and value.tzinfo is None:
-        return value.astimezone(UTC)
-    if isinstance(value, dict):
-        return {name: _plain(inner) for name, inner in value.items()}
-    return [_plain(inner) for inner in value] if isinstance(value, list) else value
