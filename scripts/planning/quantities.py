@@ -37,9 +37,14 @@ def quantities(before: Plan | None, now: Plan | None) -> tuple[Quantity, ...]:
         before: the first plan; None: there was none.
         now: the second plan; None: there is none any more.
     """
-    old, new = (dict(_measured(one)) if one is not None else {} for one in (before, now))
+    old, new = (measured(one) if one is not None else {} for one in (before, now))
     rows = [(what, old.get(what, NONE), new.get(what, NONE)) for what in new or old]
     return tuple(Quantity(what=what, before=was, now=is_) for what, was, is_ in rows if was != is_)
+
+
+def measured(planned: Plan) -> dict[str, str]:
+    """The quantities of a plan: what, with its unit -> value."""
+    return dict(_measured(planned))
 
 
 def _measured(planned: Plan) -> Iterator[tuple[str, str]]:

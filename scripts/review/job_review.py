@@ -27,6 +27,7 @@ class JobReview(_Said):
         kind: whether the change adds, changes or removes it.
         outcome: what a deploy of the change does with a job that runs as it was before.
         changes: of its spec and of its app.
+        needs: quantities of its plan after the change; of one that is gone, before it.
         plan: quantities that differ.
         topics: partitions of topics that differ.
         findings: of lint that were not there before.
@@ -37,6 +38,7 @@ class JobReview(_Said):
     job: str
     kind: Kind
     outcome: Outcome
+    needs: dict[str, str]
     changes: tuple[Change, ...] = ()
     plan: tuple[Quantity, ...] = ()
     topics: tuple[Quantity, ...] = ()

@@ -29,8 +29,8 @@ def rendered(review: Review, screen: Screen) -> str:
 
 def summary(job: JobReview) -> tuple[str, ...]:
     """What is said first of a job: its executors, nodes and USD a month."""
-    found = {one.what: change(one) for one in job.plan}
-    return tuple(found.get(what, "") for what in ("executors", "nodes", "USD a month"))
+    found = {**job.needs, **{one.what: change(one) for one in job.plan}}
+    return tuple(found[what] for what in ("executors", "nodes", "USD a month"))
 
 
 def change(quantity: Quantity) -> str:

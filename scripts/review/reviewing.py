@@ -13,7 +13,7 @@ from penstock.jobs.spec.change_effects import Effect, effect_of
 from penstock.jobs.spec.changes import changed_fields
 from penstock.scripts.operations.job_changes import ORDER, Change
 from penstock.scripts.planning.planned_jobs import PlannedJob
-from penstock.scripts.planning.quantities import NONE, Quantity, quantities
+from penstock.scripts.planning.quantities import NONE, Quantity, measured, quantities
 from penstock.scripts.render.money import usd
 from penstock.scripts.review.base_tree import BaseTree
 from penstock.scripts.review.environment_fields import NOT_SET, environment_fields
@@ -97,6 +97,7 @@ class _Compared:
             job=self._name,
             kind=kind,
             outcome="refused" if refused else self._outcome(kind, effect),
+            needs=measured(next(planned for planned in reversed(plans) if planned is not None)),
             changes=changes,
             plan=plan,
             topics=topics,
