@@ -1,7 +1,7 @@
 """The test kit: pytest fixtures for a team's jobs, which pytest finds where the package is installed.
 
 ``micro_batches`` feeds small hand-made micro-batches to an app and gives the rows of its sinks, ``assert_plan`` holds the plan of a spec
-against numbers. Names for the tests themselves are imported from here::
+against numbers, and ``local_environment`` has the services of a local run. Names for the tests themselves are imported from here::
 
     from penstock.testing import Record, replayed, same_rows
 """
@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from penstock.testing.differences import same_rows as same_rows
     from penstock.testing.job_under_test import JobUnderTest as JobUnderTest
+    from penstock.testing.local_services import LocalServices as LocalServices
     from penstock.testing.output import MicroBatch as MicroBatch
     from penstock.testing.output import Output as Output
     from penstock.testing.plans import AssertPlan as AssertPlan
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 _MODULES = {
     "AssertPlan": "plans",
     "JobUnderTest": "job_under_test",
+    "LocalServices": "local_services",
     "MicroBatch": "output",
     "MicroBatches": "plugin",
     "Output": "output",

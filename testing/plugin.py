@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from penstock.testing.job_under_test import JobUnderTest
+    from penstock.testing.local_services import LocalServices
     from penstock.testing.plans import AssertPlan
 
 
@@ -66,3 +67,16 @@ def assert_plan(pytestconfig: pytest.Config) -> AssertPlan:
     from penstock.testing.plans import assertion
 
     return assertion(pytestconfig.rootpath)
+
+
+@pytest.fixture(scope="session")
+def local_environment(tmp_path_factory: pytest.TempPathFactory, pytestconfig: pytest.Config) -> Iterator[LocalServices]:
+    """The emulated AWS, the broker and the databases of ``penstock up``, by the environment ``local``; started once for all tests."""
+    from penstock.infra.environment_file import LOCAL_ENVIRONMENT, load
+    from penstock.scripts.local.environment import LocalEnvironment
+    from penstock.testing.local_services import LocalServices
+
+    folder = tmp_path_factory.mktemp("penstock-local")
+    with LocalEnvironment(load(LOCAL_ENVIRONMENT), folder=folder, aws_port=0, kafka_port=0) as environment:
+        environment.wait_for_buckets()
+        yield LocalServices(environment, folder / "connections", pytestconfig.rootpath)
