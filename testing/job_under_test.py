@@ -6,7 +6,8 @@ import os
 import sys
 import threading
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import partial
@@ -127,8 +128,9 @@ class JobUnderTest:
             for name, source in self._sources.items():
                 source.write(batch.get(name, ()))
         run = _Run({number for number, batch in enumerate(batches) if isinstance(batch, Replayed)})
-        while self._start(run):
-            pass
+        with self._importable():
+            while self._start(run):
+                pass
         return self._output(run)
 
     def _by_source(self, batch: Values) -> Mapping[str, Sequence[Value]]:
@@ -172,7 +174,6 @@ class JobUnderTest:
         return planned(context, offsets)
 
     def _context(self, run: _Run) -> DriverContext:
-        self._make_importable()
         session = session_of(self._spec.job, self._session)
         session.conf.set("spark.sql.streaming.checkpointFileManagerClass", FILE_MANAGER)
         session.conf.set("spark.sql.shuffle.partitions", _SHUFFLE_PARTITIONS)
@@ -201,11 +202,23 @@ class JobUnderTest:
             readiness=Readiness(),
         )
 
-    def _make_importable(self) -> None:
-        """Each folder once: Spark starts other Python workers for another environment."""
+    @contextmanager
+    def _importable(self) -> Iterator[None]:
+        """Context in which this process and Spark's Python workers import from the job's folders first. Each folder is there once: Spark
+        starts other workers for another environment.
+        """
+        path, environment = list(sys.path), self._session.sparkContext.environment
+        before = dict(environment)
         sys.path[:0] = [folder for folder in self._folders if folder not in sys.path]
-        known = self._session.sparkContext.environment.get("PYTHONPATH", "").split(os.pathsep)
+        known = before.get("PYTHONPATH", "").split(os.pathsep)
         give_workers(self._session, [folder for folder in self._folders if folder not in known])
+        try:
+            yield
+        finally:
+            # Another job may have modules of the same names.
+            sys.path[:] = path
+            environment.clear()
+            environment.update(before)
 
     def _output(self, run: _Run) -> Output:
         found = []

@@ -84,6 +84,6 @@ def test_a_difference_is_shown_side_by_side() -> None:
     assert str(raised.value).splitlines()[1:] == [
         "   expected  found",
         "   a=1       a=1",
-        "!  a=2       ",
+        "!  a=2",
         "!            a=3",
     ]
