@@ -15,6 +15,10 @@ from tests import linked_environment
 LIMIT_S = 400
 
 
+# Of the tests: a session of Spark in this process sets the last one.
+_OWN = ("PYTHONPATH", "VIRTUAL_ENV", ENVIRONMENT_VARIABLE, "PYSPARK_PYTHON")
+
+
 class Team:
     """The repository, and its commands.
 
@@ -27,7 +31,7 @@ class Team:
 
     def run(self, command: str | Path, *words: str, **variables: str) -> subprocess.CompletedProcess[str]:
         """A command in the folder; one of the environment's by its name."""
-        base = {name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "VIRTUAL_ENV", ENVIRONMENT_VARIABLE)}
+        base = {name: value for name, value in os.environ.items() if name not in _OWN}
         environment = {**base, "PENSTOCK_CACHE": str(Cache.of_user().folder), **variables}
         program = self.folder / ".venv/bin" / command
         return subprocess.run(

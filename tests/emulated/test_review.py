@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import pytest
@@ -28,6 +29,8 @@ def test_an_app_whose_state_does_not_fit_is_refused_and_one_whose_state_does_is_
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv(VARIABLE, "on")
+    # A session sets it for its process, and so for what other tests start; this way it is taken back.
+    monkeypatch.setenv("PYSPARK_PYTHON", sys.executable)
     repository = Repository(tmp_path / "page-stats")
     monkeypatch.chdir(repository.folder)
     windows, broken = _job(repository, "windows"), _job(repository, "broken")
