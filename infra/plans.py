@@ -72,11 +72,7 @@ def plans(environment: Environment) -> EnvironmentPlans:
         PenstockError: SPEC-001 for a spec that does not exist, INF-006 for a duplicate name, SPEC-013 for a topic with different settings
             in two jobs, any fault of a spec, and sizing's own errors for an infeasible plan; all faults are raised as `Faults`.
     """
-    raise_all(_missing(environment))
-    specs = [load(Path(path)) for path in environment.spec.jobs]
-    raise_all(_named_twice(specs))
-    # Jobs with different settings for one topic are reported here, before anything is sized with it.
-    asked_topics(specs)
+    specs = specs_of(environment)
     environment_cluster = cluster(environment)
     app_path = [Path(folder) for folder in environment.spec.app_path]
     jobs = tuple(_planned(spec, app_path, environment_cluster) for spec in specs)
@@ -86,6 +82,24 @@ def plans(environment: Environment) -> EnvironmentPlans:
     together = plan_together({job.name: job.plan for job in jobs}, environment_cluster)
     raise_violations(together.violations)
     return EnvironmentPlans(jobs=jobs, together=together, cluster=environment_cluster)
+
+
+def specs_of(environment: Environment) -> list[SpecFile]:
+    """The specs of an environment's jobs, which fit together.
+
+    Args:
+        environment: the environment of the jobs.
+
+    Raises:
+        PenstockError: SPEC-001 for a spec that does not exist, INF-006 for a duplicate name, SPEC-013 for a topic with different settings
+            in two jobs, any fault of a spec.
+    """
+    raise_all(_missing(environment))
+    specs = [load(Path(path)) for path in environment.spec.jobs]
+    raise_all(_named_twice(specs))
+    # Jobs with different settings for one topic are reported here, before anything is sized with it.
+    asked_topics(specs)
+    return specs
 
 
 def _planned(spec: SpecFile, app_path: Sequence[Path], environment_cluster: Cluster | None) -> JobPlan:

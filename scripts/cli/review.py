@@ -9,7 +9,8 @@ import tempfile
 from datetime import UTC, datetime
 from pathlib import Path
 
-from penstock.infra.environment_file import file_of
+from penstock.infra.environment_file import file_of, load
+from penstock.infra.plans import specs_of
 from penstock.scripts.checking.checks import VARIABLE
 from penstock.scripts.cli.environment_argument import add_environment_option
 from penstock.scripts.cli.output import add_output_argument, as_text
@@ -61,6 +62,8 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _review(arguments: argparse.Namespace, tree: BaseTree, steps: Steps) -> Review:
     file, today = file_of(arguments.environment), datetime.now(UTC).date().isoformat()
+    # What does not fit together is said here: the sides have each job by itself.
+    specs_of(load(file))
     now = side_of(file, arguments.app_path, today)
     raise_all(now.faults)
     notes: list[str] = []

@@ -83,6 +83,26 @@ def test_a_changed_app_and_environment_are_shown(repository: Repository, capsys:
     assert str(repository.folder) not in review(capsys, "main", "-o", "markdown").output
 
 
+def test_a_new_finding_of_lint_is_shown_with_its_job_and_one_that_was_there_is_not(
+    repository: Repository, capsys: pytest.CaptureFixture[str]
+) -> None:
+    repository.edit(repository.spec, "trigger: 10s", 'trigger: 10s\n  sparkConf: {spark.sql.shuffle.partitions: "7"}')
+    found = review(capsys, *JSON)
+    assert [(one["rule"], one["at"]["file"]) for one in found.job()["findings"]] == [("LINT-055", str(repository.spec))]
+    repository.commit("with a finding")
+    repository.edit(repository.spec, "idleness: 1m", "idleness: 2m")
+    again = review(capsys, "HEAD", "-o", "json")
+    assert (again.job()["kind"], again.job()["findings"], again.document["findings"]) == ("changed", [], [])
+
+
+def test_two_jobs_of_one_name_are_an_error(repository: Repository, capsys: pytest.CaptureFixture[str]) -> None:
+    (repository.folder / "specs/other.yaml").write_bytes(repository.spec.read_bytes())
+    first = "    - ../specs/page_views.yaml\n"
+    repository.edit(repository.environment, first, f"{first}    - ../specs/other.yaml\n")
+    found = review(capsys, "main")
+    assert (found.code, "INF-006" in found.errors) == (2, True)
+
+
 def test_what_a_branch_has_had_since_is_no_part_of_the_change(repository: Repository, capsys: pytest.CaptureFixture[str]) -> None:
     base = repository.git("rev-parse", "main")
     repository.git("switch", "--quiet", "--create", "change")
