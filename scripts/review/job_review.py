@@ -56,6 +56,7 @@ class Review(_Said):
         fields: of the environment that differ.
         jobs: of it, before the change or after it.
         findings: of lint that were not there before and are of no job.
+        violations: why all jobs together can't be deployed, each of which can by itself; empty if they can.
         cost: USD a month of all jobs, without what they share; None if none is known.
         notes: what could not be compared.
     """
@@ -65,10 +66,13 @@ class Review(_Said):
     fields: tuple[Quantity, ...] = ()
     jobs: tuple[JobReview, ...] = ()
     findings: tuple[Finding, ...] = ()
+    violations: tuple[str, ...] = ()
     cost: Quantity | None = None
     notes: tuple[str, ...] = ()
 
     @property
     def refused(self) -> bool:
         """Whether the change can't be deployed as it is."""
-        return any(job.refused for job in self.jobs) or any(finding.severity == "error" for finding in self.findings)
+        return (
+            bool(self.violations) or any(job.refused for job in self.jobs) or any(finding.severity == "error" for finding in self.findings)
+        )

@@ -29,6 +29,7 @@ def _lines(review: Review) -> Iterator[str]:
         amount = review.cost.now if same else f"{review.cost.before} before, {review.cost.now} after"
         yield f"All jobs, without what they share: {markdown.text(amount)} USD a month. Compared with {review.base[:12]}."
         yield ""
+    yield from markdown.bullets(f"All jobs together: {violation}" for violation in review.violations)
     for job in differing:
         yield from _job(job)
     yield from _environment(review)

@@ -51,6 +51,7 @@ def _lines(review: Review, screen: Screen) -> Iterator[str]:
     yield from table(_SUMMARY, rows, screen) if rows else ["the environment has no jobs"]
     if review.cost is not None and review.cost.before != review.cost.now:
         yield f"  all jobs, without what they share: {change(review.cost)} USD a month"
+    yield from (f"  refused, all jobs together: {violation}" for violation in review.violations)
     for job in review.jobs:
         if job.kind != "unchanged" or job.refused or job.findings:
             yield from _job(job, screen)

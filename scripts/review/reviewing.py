@@ -63,6 +63,7 @@ def reviewed(tree: BaseTree, before: Side, now: Side, versions: Mapping[str, Ver
         fields=tuple(environment_fields(before, now, tree)),
         jobs=tuple(_Compared(name, before, now, versions.get(name)).review() for name in names),
         findings=tuple(_new(new, known)),
+        violations=tuple(_line(violation.error()) for violation in now.violations),
         cost=_cost(before, now),
         notes=(*notes, *(f"{fault.code} at the base: {fault.path or fault.title}" for fault in before.faults)),
     )

@@ -13,9 +13,12 @@ from penstock.scripts.linting.subjects import subject_of
 from penstock.scripts.planning.app_path import folders_of_apps
 from penstock.scripts.planning.planned_jobs import PlannedJob, planned_job, where
 from penstock.sizing.catalog.catalog import shipped
+from penstock.sizing.cluster import Cluster
 from penstock.sizing.errors import PenstockError
 from penstock.sizing.lint.finding import Finding
 from penstock.sizing.lint.lint import lint
+from penstock.sizing.plan.together import plan_together
+from penstock.sizing.violation import Violation
 
 
 class Side(NamedTuple):
@@ -27,6 +30,7 @@ class Side(NamedTuple):
         folders: where their apps are looked up, besides the folders of their specs.
         faults: of specs that can't be read or planned.
         findings: of lint, in the environment and its jobs.
+        violations: of the plan of all jobs together, each of which is feasible by itself.
     """
 
     environment: Environment | None
@@ -34,6 +38,7 @@ class Side(NamedTuple):
     folders: tuple[Path, ...] = ()
     faults: tuple[PenstockError, ...] = ()
     findings: tuple[Finding, ...] = ()
+    violations: tuple[Violation, ...] = ()
 
 
 NOTHING = Side(None, {})
@@ -60,7 +65,15 @@ def side_of(file: Path, app_path: Sequence[Path], today: str) -> Side:
         except PenstockError as error:
             faults += error.errors
     folders = tuple(folders_of_apps(app_path, location.environment))
-    return Side(location.environment, jobs, folders, tuple(faults), tuple(_findings(file, jobs, app_path, today)))
+    findings = tuple(_findings(file, jobs, app_path, today))
+    return Side(location.environment, jobs, folders, tuple(faults), findings, _together(jobs, location.cluster))
+
+
+def _together(jobs: dict[str, PlannedJob], cluster: Cluster | None) -> tuple[Violation, ...]:
+    """What does not fit where each job by itself does."""
+    if cluster is None or not jobs or not all(job.plan.feasible for job in jobs.values()):
+        return ()
+    return plan_together({name: job.plan for name, job in jobs.items()}, cluster).violations
 
 
 def _findings(file: Path, jobs: dict[str, PlannedJob], app_path: Sequence[Path], today: str) -> Iterator[Finding]:

@@ -95,6 +95,22 @@ def test_a_new_finding_of_lint_is_shown_with_its_job_and_one_that_was_there_is_n
     assert (again.job()["kind"], again.job()["findings"], again.document["findings"]) == ("changed", [], [])
 
 
+def test_jobs_that_fit_one_by_one_and_not_together_are_refused(repository: Repository, capsys: pytest.CaptureFixture[str]) -> None:
+    """Each driver fits within the limit of its pool, and four do not."""
+    repository.edit(repository.environment, "      - name: drivers\n", '      - name: drivers\n        limits: {cpu: "2"}\n')
+    assert review(capsys, *JSON).document["violations"] == []
+    for name in ("second", "third", "fourth"):
+        document = yaml.safe_load(repository.spec.read_text("utf-8"))
+        document["metadata"]["name"] = name
+        (repository.folder / f"specs/{name}.yaml").write_text(yaml.safe_dump(document), "utf-8")
+        first = "    - ../specs/page_views.yaml\n"
+        repository.edit(repository.environment, first, f"{first}    - ../specs/{name}.yaml\n")
+    found = review(capsys, *JSON)
+    assert (found.code, [job["refused"] for job in found.document["jobs"]]) == (1, [[], [], [], []])
+    assert found.document["violations"][0].startswith("SIZ-")
+    assert "refused, all jobs together: SIZ-" in review(capsys, "main").output
+
+
 def test_two_jobs_of_one_name_are_an_error(repository: Repository, capsys: pytest.CaptureFixture[str]) -> None:
     (repository.folder / "specs/other.yaml").write_bytes(repository.spec.read_bytes())
     first = "    - ../specs/page_views.yaml\n"
