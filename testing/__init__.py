@@ -1,7 +1,8 @@
 """The test kit: pytest fixtures for a team's jobs, which pytest finds where the package is installed.
 
 ``micro_batches`` feeds small hand-made micro-batches to an app and gives the rows of its sinks, ``assert_plan`` holds the plan of a spec
-against numbers, and ``local_environment`` has the services of a local run. Names for the tests themselves are imported from here::
+against numbers, ``local_environment`` has the services of a local run, and ``aws_stacks`` the applied stacks of an environment. Names for
+the tests themselves are imported from here::
 
     from penstock.testing import Record, replayed, same_rows
 """
@@ -15,6 +16,8 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from penstock.testing.applied_stacks import AppliedStacks as AppliedStacks
+    from penstock.testing.applied_stacks import AwsStacks as AwsStacks
     from penstock.testing.differences import same_rows as same_rows
     from penstock.testing.job_under_test import JobUnderTest as JobUnderTest
     from penstock.testing.local_services import LocalServices as LocalServices
@@ -28,7 +31,9 @@ if TYPE_CHECKING:
 
 # Name -> its module: pytest loads the plugin in every run, and Spark is imported only by the tests that need it.
 _MODULES = {
+    "AppliedStacks": "applied_stacks",
     "AssertPlan": "plans",
+    "AwsStacks": "applied_stacks",
     "JobUnderTest": "job_under_test",
     "LocalServices": "local_services",
     "MicroBatch": "output",

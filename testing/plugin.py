@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack
 from pathlib import Path
+from threading import Lock
 from typing import TYPE_CHECKING, Protocol
 
 import pytest
@@ -11,9 +13,24 @@ import pytest
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+    from penstock.testing.applied_stacks import AppliedStacks, AwsStacks
     from penstock.testing.job_under_test import JobUnderTest
     from penstock.testing.local_services import LocalServices
     from penstock.testing.plans import AssertPlan
+
+
+# The option of pytest that says where stacks are applied.
+AWS_OPTION = "--penstock-aws"
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Adds the option of ``aws_stacks``."""
+    parser.getgroup("penstock").addoption(
+        AWS_OPTION,
+        choices=["moto", "localstack"],
+        help="what aws_stacks applies stacks to: moto, or LocalStack with moto for the services that its free edition has not "
+        "(default: localstack if LOCALSTACK_ENDPOINT is set, else moto)",
+    )
 
 
 class MicroBatches(Protocol):
@@ -80,3 +97,44 @@ def local_environment(tmp_path_factory: pytest.TempPathFactory, pytestconfig: py
     with LocalEnvironment(load(LOCAL_ENVIRONMENT), folder=folder, aws_port=0, kafka_port=0) as environment:
         environment.wait_for_buckets()
         yield LocalServices(environment, folder / "connections", pytestconfig.rootpath)
+
+
+@pytest.fixture(scope="session")
+def penstock_aws(pytestconfig: pytest.Config) -> str:
+    """Where ``aws_stacks`` applies stacks: ``moto`` or ``localstack``."""
+    from penstock.testing.applied_stacks import emulator
+
+    return emulator(pytestconfig.getoption(AWS_OPTION, default=None))
+
+
+@pytest.fixture(scope="session")
+def aws_stacks(penstock_aws: str, tmp_path_factory: pytest.TempPathFactory, pytestconfig: pytest.Config) -> Iterator[AwsStacks]:
+    """The AWS stacks of environments, applied to emulators, planned again without changes, and destroyed at the end of all tests."""
+    from penstock.infra.environment_file import LOCAL_ENVIRONMENT, load
+    from penstock.testing.applied_stacks import LOCALSTACK, applied
+
+    done: dict[str, AppliedStacks] = {}
+    with ExitStack() as held:
+
+        def stacks(environment: str = LOCAL_ENVIRONMENT, *, app_path: Sequence[str | Path] = ()) -> AppliedStacks:
+            if environment not in done:
+                folder, folders = tmp_path_factory.mktemp("penstock-stacks"), [pytestconfig.rootpath / one for one in app_path]
+                show, localstack = _progress(pytestconfig), penstock_aws == LOCALSTACK
+                made = applied(load(environment), folder, localstack=localstack, app_path=folders, progress=show)
+                done[environment] = held.enter_context(made)
+            return done[environment]
+
+        yield stacks
+
+
+def _progress(config: pytest.Config) -> Callable[[str], None]:
+    """Shows a line of something that takes minutes, in the process that has the terminal."""
+    reporter, one_at_a_time = config.pluginmanager.get_plugin("terminalreporter"), Lock()
+
+    def show(line: str) -> None:
+        if reporter is not None:
+            with one_at_a_time:
+                reporter.ensure_newline()
+                reporter.write_line(f"  {line}")
+
+    return show

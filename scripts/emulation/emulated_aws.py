@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import sys
@@ -40,7 +41,7 @@ class EmulatedAws:
         region: the region in `environment`; the emulator serves all regions.
         brokers: bootstrap servers that MSK returns for every cluster, ``host:port``, comma-separated; by default names in MSK's format
             that do not resolve.
-        neighbours: URL of the emulator with the networks, roles, keys and logs that EKS and MSK use; this one by default.
+        neighbours: service -> URL, of the networks, roles, keys and logs that EKS and MSK use; those that are not named are its own.
         start_limit_s: start timeout in seconds.
     """
 
@@ -53,7 +54,7 @@ class EmulatedAws:
         account: str = "000000000000",
         region: str = "us-east-1",
         brokers: str | None = None,
-        neighbours: str | None = None,
+        neighbours: Mapping[str, str] | None = None,
         start_limit_s: float = START_LIMIT_S,
     ) -> None:
         self.log = log
@@ -172,9 +173,9 @@ class EmulatedAws:
             return file.read().decode("utf-8", "replace")
 
 
-def _own_environment(brokers: str | None, neighbours: str | None) -> dict[str, str]:
+def _own_environment(brokers: str | None, neighbours: Mapping[str, str] | None) -> dict[str, str]:
     """Environment variables of the emulator; its settings come only from the arguments."""
-    settings = {_BROKERS: brokers, _NEIGHBOURS: neighbours}
+    settings = {_BROKERS: brokers, _NEIGHBOURS: json.dumps(dict(neighbours)) if neighbours else None}
     return {
         **_without(os.environ, "AWS_", "MOTO_", *settings),
         **_SETTINGS,

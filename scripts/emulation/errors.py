@@ -10,3 +10,10 @@ class LocalStackNotReached(RunFailed):
 
     code = "EMU-001"
     title = "LocalStack unreachable"
+
+
+class OldLocalStack(RunFailed):
+    """The LocalStack at the URL in LOCALSTACK_ENDPOINT is of a release that the stacks have not been tried on."""
+
+    code = "EMU-002"
+    title = "LocalStack too old"

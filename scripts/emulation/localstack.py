@@ -14,12 +14,12 @@ import socket
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from penstock.scripts.emulation.errors import LocalStackNotReached
+from penstock.scripts.emulation.errors import LocalStackNotReached, OldLocalStack
 from penstock.scripts.emulation.localstack_python import NAME, VARIABLE, find
 from penstock.scripts.errors import EmulatorDied, EmulatorNotReady, MissingTool
 from penstock.scripts.installation.tool_environment import ToolEnvironment
@@ -31,11 +31,16 @@ ENDPOINT_VARIABLE = "LOCALSTACK_ENDPOINT"
 # Services of the free edition that the stacks use, by their names in Terraform's provider.
 # CloudWatch is not included: it loses the tags of an alarm, so that every plan would add them.
 SERVICES = ("ec2", "events", "iam", "kms", "logs", "s3", "sns", "sqs", "sts")
+# The last release that starts without a token; what the stacks need of later ones is the same.
+OLDEST = "4.14.0"
+# LocalStack's EC2 is moto's, with faults that Penstock corrects in a LocalStack that it starts and in its own moto, and not elsewhere.
+_FAULTY_ELSEWHERE = frozenset({"ec2"})
 # Its imports take 3 s on an idle machine.
 START_LIMIT_S = 180
 ASK_LIMIT_S = 10
 POLL_S = 0.1
 
+_ELSEWHERE = tuple(service for service in SERVICES if service not in _FAULTY_ELSEWHERE)
 _READY = re.compile(r"^Ready\.$", re.MULTILINE)
 _SETTINGS = {
     # No telemetry, no certificate download, and no DNS server.
@@ -91,17 +96,17 @@ class LocalStack:
 
     @property
     def services(self) -> dict[str, str]:
-        """URL of each of its services that the stacks use, for `Environment.at`."""
-        return dict.fromkeys(SERVICES, self.endpoint)
+        """URL of each of its services that the stacks use, for `Environment.at`; of the user's own all but EC2."""
+        return dict.fromkeys(SERVICES if self._supervised else _ELSEWHERE, self.endpoint)
 
     def start(self) -> Self:
         """Start it, or check that the user's own responds.
 
         Raises:
-            PenstockError: TOOL-001, TOOL-024, RUN-001, RUN-003, RUN-004, EMU-001.
+            PenstockError: TOOL-001, TOOL-024, RUN-001, RUN-003, RUN-004, EMU-001, EMU-002.
         """
         if named := self._environment.get(ENDPOINT_VARIABLE):
-            self._endpoint = _checked(named.rstrip("/"))
+            self._endpoint = _checked(named.rstrip("/"), _ELSEWHERE)
             return self
         python = ToolEnvironment("localstack", python=_python(self._environment)).ensure(self._progress) / "python"
         self._log_start = self.log.stat().st_size if self.log.exists() else 0
@@ -112,7 +117,7 @@ class LocalStack:
         self._supervised.start()
         try:
             self._wait(self._supervised)
-            self._endpoint = _checked(f"http://127.0.0.1:{port}")
+            self._endpoint = _checked(f"http://127.0.0.1:{port}", SERVICES)
         except BaseException:
             self.stop()
             raise
@@ -164,17 +169,26 @@ def _python(environment: Mapping[str, str]) -> str:
     return python
 
 
-def _checked(endpoint: str) -> str:
-    """Return the endpoint after checking that it is a LocalStack with the services that the stacks use."""
+def _checked(endpoint: str, services: Sequence[str]) -> str:
+    """Return the endpoint after checking that it is a LocalStack with these services."""
     try:
         with urllib.request.urlopen(f"{endpoint}/_localstack/health", timeout=ASK_LIMIT_S) as answer:
-            states: dict[str, Any] = json.load(answer)["services"]
+            said: dict[str, Any] = json.load(answer)
+        states, version = dict(said["services"]), str(said["version"])
     except (OSError, ValueError, KeyError, TypeError, urllib.error.URLError) as error:
         raise _not_reached(endpoint, f"{type(error).__name__}: {error}") from error
-    missing = [service for service in SERVICES if states.get(service) not in ("available", "running", "starting", "initialized")]
+    if _numbers(version) < _numbers(OLDEST):
+        fix = f"start another, for example with: docker run --rm -p 4566:4566 localstack/localstack:{OLDEST}"
+        raise OldLocalStack(path=endpoint, given=f"LocalStack {version}", need=f"{OLDEST} or later", fix=fix)
+    missing = [service for service in services if states.get(service) not in ("available", "running", "starting", "initialized")]
     if missing:
         raise _not_reached(endpoint, f"missing services: {', '.join(missing)}")
     return endpoint
+
+
+def _numbers(version: str) -> tuple[int, ...]:
+    """The numbers of a release, without a suffix such as dev1."""
+    return tuple(map(int, re.findall(r"\d+", version)[:3]))
 
 
 def _not_reached(endpoint: str, given: str) -> LocalStackNotReached:

@@ -1,6 +1,6 @@
 """Lookup of resources in other services that a request names (networks, roles, keys), through their APIs.
 
-They are in this process, where moto responds without a connection, or behind the URL in `VARIABLE`: a second emulator. What a service
+They are in this process, where moto responds without a connection, or in a second emulator, behind the URLs in `VARIABLE`. What a service
 creates in another one, such as EKS's security group, is created there.
 """
 
@@ -21,7 +21,7 @@ from moto.core.models import botocore_stubber
 
 from penstock.scripts.emulation.checked_service import Place
 
-# URL of the emulator with EC2, IAM, KMS and CloudWatch Logs, if it is not this one.
+# JSON: service -> URL, of those that are not in this process.
 VARIABLE = "PENSTOCK_EMULATED_NEIGHBOURS"
 _CONFIG = Config(connect_timeout=5, read_timeout=30, retries={"total_max_attempts": 1})
 
@@ -42,9 +42,11 @@ class Subnet:
 
 
 def join() -> None:
-    """Make this process's own services reachable without a connection; called once, before the first request."""
-    if not os.environ.get(VARIABLE):
-        botocore_stubber.enabled = True
+    """Make this process's own services reachable without a connection; called once, before the first request.
+
+    Requests to the URLs of a second emulator pass, because they are not AWS's.
+    """
+    botocore_stubber.enabled = True
 
 
 def subnets(place: Place, ids: Sequence[str]) -> dict[str, Subnet]:
@@ -161,8 +163,9 @@ def _client(service: str, place: Place) -> Any:
     return make(
         service,
         region_name=place.region,
-        endpoint_url=os.environ.get(VARIABLE) or None,
-        aws_access_key_id="emulated",
+        endpoint_url=json.loads(os.environ.get(VARIABLE) or "{}").get(service),
+        # LocalStack's account is the one of a key of 12 digits.
+        aws_access_key_id=place.account,
         aws_secret_access_key="emulated",
         config=_CONFIG,
     )

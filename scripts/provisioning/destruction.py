@@ -19,7 +19,7 @@ from penstock.scripts.provisioning.stacks import Stack
 from penstock.scripts.provisioning.terraform import APPLY_LIMIT_S, Applied, Terraform
 
 # Types that AWS deletes only when empty, and how they are emptied.
-_EMPTYING: Mapping[str, Callable[[AwsAccess, str], int]] = {
+EMPTYING: Mapping[str, Callable[[AwsAccess, str], int]] = {
     "aws_s3_bucket": bucket_data.empty,
     "aws_ecr_repository": repository_images.empty,
 }
@@ -141,7 +141,7 @@ class Destruction:
 
     def _empty_named(self, action: DestroyAction) -> None:
         for one in action.state.resources:
-            empty = _EMPTYING.get(one.type)
+            empty = EMPTYING.get(one.type)
             named = one.bucket in self._buckets or f"{action.name}/{one.address}" in self._others
             if empty is not None and named and one.address not in action.kept:
                 with self._steps.at(f"{action.name} ", f"emptying {one.whole}") as step:
