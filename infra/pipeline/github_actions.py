@@ -20,6 +20,10 @@ ACTIONS = {
 }
 # Variables of a GitHub environment: the role to assume, the region, and a runner that reaches the brokers and the API server.
 ROLE, REGION = "${{ vars.PENSTOCK_ROLE_ARN }}", "${{ vars.AWS_REGION }}"
+# The last LocalStack that starts without a token; a later one is set as a variable of the repository, and its token as a secret.
+LOCALSTACK_IMAGE = "${{ vars.LOCALSTACK_IMAGE || 'localstack/localstack:4.14.0' }}"
+LOCALSTACK_TOKEN = "${{ secrets.LOCALSTACK_AUTH_TOKEN }}"
+LOCALSTACK_ENDPOINT = "http://127.0.0.1:4566"
 CHECK_RUNNER = "ubuntu-24.04"
 DEPLOY_RUNNER = "${{ vars.PENSTOCK_RUNNER || 'ubuntu-24.04' }}"
 # A first deploy creates a cluster and brokers, which takes most of an hour; the role's session must last as long.
@@ -52,7 +56,9 @@ def _check(repository: Repository) -> dict[str, Any]:
         "permissions": {"contents": "read"},
         # A newer commit of the same branch cancels the check of the older one.
         "concurrency": {"group": "penstock-check-${{ github.ref }}", "cancel-in-progress": True},
-        "env": {"PENSTOCK_ENVIRONMENT": TARGETS[-1].environment, "PENSTOCK_BASE": base},
+        "env": {"PENSTOCK_ENVIRONMENT": TARGETS[-1].environment, "PENSTOCK_BASE": base, "LOCALSTACK_ENDPOINT": LOCALSTACK_ENDPOINT},
+        # GitHub waits until it is healthy by the check that its image has.
+        "services": {"localstack": {"image": LOCALSTACK_IMAGE, "ports": ["4566:4566"], "env": {"LOCALSTACK_AUTH_TOKEN": LOCALSTACK_TOKEN}}},
         "steps": [*_tools(), *(_step(step) for step in check_steps(repository)), summary],
     }
 

@@ -6,6 +6,7 @@ A step is a bash script that runs in the root of the checkout with ``set -euo pi
     PENSTOCK_BASE          the commit before the change, for the review
     PENSTOCK_IMAGE_TAG     the tag of the jobs' image: the commit that it is built from
     AWS_REGION             and AWS credentials; neither is set when a change is only checked
+    LOCALSTACK_ENDPOINT    a LocalStack; if it is not set, the kit starts one, on Python 3.13
 """
 
 from __future__ import annotations
@@ -55,12 +56,14 @@ class Repository:
         specs: pattern of the jobs' specs.
         setup: script that installs what the steps need.
         test: command line of the tests.
+        stacks: command line that applies all AWS stacks to LocalStack, plans them again without changes, and destroys them.
         image: script that builds and pushes the image of ``$url:$PENSTOCK_IMAGE_TAG``.
     """
 
     specs: str
     setup: str
     test: str
+    stacks: str
     image: str
 
 
@@ -78,6 +81,7 @@ KIT = Repository(
     specs="jobs/specs/*.yaml",
     setup="./scripts/setup",
     test="./scripts/test --tier fast",
+    stacks="./scripts/test --localstack",
     image=f"""\
 rm -rf build dist/penstock_kit-*.whl
 .venv/bin/python -m pip wheel --no-index --no-deps --no-build-isolation --wheel-dir dist .
@@ -99,6 +103,7 @@ def check_steps(repository: Repository) -> tuple[Step, ...]:
         Step("test", "Test", repository.test),
         Step("synth", "Synthesize", f'{PENSTOCK} synth "$PENSTOCK_ENVIRONMENT" --no-check'),
         Step("scan", "Scan", f'{PENSTOCK} scan "$PENSTOCK_ENVIRONMENT"'),
+        Step("stacks", "Apply the stacks to LocalStack", repository.stacks),
     )
 
 

@@ -15,6 +15,7 @@ python3 -m venv .venv
 {PENSTOCK} setup
 npm ci""",
     test=".venv/bin/python -m pytest",
+    stacks=".venv/bin/python -m pytest environments --penstock-aws=localstack",
     # The kit's image has a tag of its own, so that it is built once for each version of the kit and of the apps' packages.
     image=f"""\
 {PENSTOCK} image context --environment "$PENSTOCK_ENVIRONMENT" --out .penstock/image

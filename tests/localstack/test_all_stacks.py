@@ -10,7 +10,7 @@ from penstock.scripts.emulation.errors import LocalStackNotReached
 from penstock.scripts.emulation.localstack import SERVICES, LocalStack
 from penstock.testing import AppliedStacks
 
-# Before the first one LocalStack's environment is made, and all stacks are applied and planned again; after the last one they are destroyed.
+# Before the first one LocalStack's environment is made, and all stacks are applied and planned again.
 pytestmark = pytest.mark.timeout(2400)
 
 

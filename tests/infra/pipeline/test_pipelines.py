@@ -21,6 +21,7 @@ from penstock.infra.pipeline.github_actions import ACTIONS
 from penstock.infra.pipeline.steps import KIT, TARGETS, Step, Target, check_steps, deploy_steps
 from penstock.scripts.cli import command
 from penstock.scripts.dev import tiers
+from penstock.scripts.emulation.localstack import ENDPOINT_VARIABLE, OLDEST
 from penstock.scripts.errors import WrongUsage
 from penstock.scripts.layout import ROOT
 from penstock.scripts.repository.pipelines import TEAM
@@ -146,14 +147,15 @@ def test_the_guard_refuses_an_option_that_a_verb_does_not_have() -> None:
 
 
 def test_the_tests_are_run_by_options_that_they_have() -> None:
-    (step,) = (step for step in CHECK if step.name == "test")
-    tool, *options = shlex.split(step.script)
-    assert (ROOT / tool).is_file()
-    assert tiers._parse(options)[0] == ("fast",)
+    for name, tier in (("test", "fast"), ("stacks", "localstack")):
+        (step,) = (step for step in CHECK if step.name == name)
+        tool, *options = shlex.split(step.script)
+        assert (ROOT / tool).is_file()
+        assert tiers._parse(options)[0] == (tier,)
 
 
 def test_each_job_does_what_a_deploy_needs_in_order() -> None:
-    assert [step.name for step in CHECK] == ["setup", "check", "lint", "size", "review", "test", "synth", "scan"]
+    assert [step.name for step in CHECK] == ["setup", "check", "lint", "size", "review", "test", "synth", "scan", "stacks"]
     # A job's driver needs its image and its topics, and they need the registry and the brokers.
     assert [step.name for step in DEPLOY] == ["setup", "state", "foundation", "image", "topics", "deploy"]
 
@@ -198,7 +200,10 @@ def test_a_job_has_no_right_that_it_does_not_need(workflow: dict[str, Any]) -> N
 
 def test_there_are_no_long_lived_keys(pipeline: Pipeline) -> None:
     for path in (CONCOURSE, GITHUB):
-        assert not re.search(r"aws_(access_key_id|secret_access_key)|secrets\.", path.read_text("utf-8"), re.IGNORECASE)
+        text = path.read_text("utf-8")
+        assert not re.search(r"aws_(access_key_id|secret_access_key)", text, re.IGNORECASE)
+        # The token of a later LocalStack, for those that have one: it opens nothing of AWS.
+        assert set(re.findall(r"secrets\.\w+", text)) <= {"secrets.LOCALSTACK_AUTH_TOKEN"}
     (source,) = pipeline.var_sources
     assert (source.type, source.config.audience, source.config.subject_scope) == ("idtoken", ["sts.amazonaws.com"], "job")
 
@@ -206,6 +211,15 @@ def test_there_are_no_long_lived_keys(pipeline: Pipeline) -> None:
 def test_what_others_write_is_never_part_of_a_script(workflow: dict[str, Any]) -> None:
     for job in workflow["jobs"].values():
         assert not [step["run"] for step in job["steps"] if "${{" in step.get("run", "")]
+
+
+def test_localstack_is_a_service_where_the_steps_expect_it(workflow: dict[str, Any]) -> None:
+    check = workflow["jobs"]["check"]
+    service = check["services"]["localstack"]
+    assert service["image"].endswith(f"|| 'localstack/localstack:{OLDEST}' }}}}")
+    assert [f"http://127.0.0.1:{port.partition(':')[0]}" for port in service["ports"]] == [check["env"][ENDPOINT_VARIABLE]]
+    # No deploy has it, nor its token.
+    assert [name for name, job in workflow["jobs"].items() if "services" in job] == ["check"]
 
 
 def test_a_change_that_is_only_proposed_is_checked_and_not_deployed(workflow: dict[str, Any]) -> None:
