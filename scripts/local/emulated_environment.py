@@ -14,7 +14,7 @@ from penstock.infra.deployable import deployable_plans
 from penstock.infra.environment import Environment, State
 from penstock.infra.environment_file import ENVIRONMENT_VARIABLE
 from penstock.scripts.emulation.emulated_aws import EmulatedAws
-from penstock.scripts.local.existing_principals import create_principals
+from penstock.scripts.local.existing_account import prepared
 from penstock.scripts.local.kafka_broker import KafkaBroker
 from penstock.scripts.progress import Steps
 from penstock.scripts.provisioning import state_bucket, workplace
@@ -55,6 +55,8 @@ class EmulatedEnvironment:
                     brokers=self.kafka.address,
                 )
             )
+            # With the emulator's endpoint, and the ids of a VPC that exists in it.
+            self.environment = prepared(self._asked.at(self.aws.endpoint))
         except BaseException:
             self._held.close()
             raise
@@ -62,11 +64,6 @@ class EmulatedEnvironment:
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         self._held.close()
-
-    @property
-    def environment(self) -> Environment:
-        """The environment with the emulator's endpoint."""
-        return self._asked.at(self.aws.endpoint)
 
     def variables(self, file: Path) -> dict[str, str]:
         """Variables that direct the AWS CLI, boto3, Terraform and Penstock to this environment.
@@ -96,8 +93,6 @@ class EmulatedEnvironment:
         environment = self.environment
         access = AwsAccess(environment, os.environ)
         state_bucket.bootstrap(access)
-        if environment.spec.eks is not None:
-            create_principals(access.client("iam"), environment.spec.eks.admins)
         with steps.at("synth", "synthesizing the stacks with cdktf") as step:
             stacks = synthesized(environment, self._folder / "stacks", planned=deployable_plans(environment))
             step.said = f"{len(stacks)} stacks"

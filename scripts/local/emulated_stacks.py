@@ -16,8 +16,7 @@ from penstock.infra.environment import Environment
 from penstock.scripts.emulation.emulated_aws import EmulatedAws
 from penstock.scripts.emulation.localstack import LocalStack
 from penstock.scripts.local.emulated_environment import carried
-from penstock.scripts.local.existing_network import with_existing_network
-from penstock.scripts.local.existing_principals import create_principals
+from penstock.scripts.local.existing_account import prepared
 from penstock.scripts.provisioning import planned_changes
 from penstock.scripts.provisioning.aws_access import AwsAccess
 from penstock.scripts.provisioning.dependency_order import in_order, reverse
@@ -82,11 +81,7 @@ class EmulatedStacks:
             services = self.localstack.services
         moto = EmulatedAws(log=self._folder / "aws.log", account=spec.account, region=spec.region, neighbours=services)
         self.moto = self._held.enter_context(moto)
-        environment = self._asked.at(self.moto.endpoint, services)
-        access = AwsAccess(environment)
-        if spec.eks is not None:
-            create_principals(access.client("iam"), spec.eks.admins)
-        self.environment = with_existing_network(access.client("ec2"), environment)
+        self.environment = prepared(self._asked.at(self.moto.endpoint, services))
         self.access = AwsAccess(self.environment)
 
     @cached_property

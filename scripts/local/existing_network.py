@@ -6,7 +6,6 @@ import ipaddress
 from typing import Any
 
 from penstock.infra.environment import Environment
-from penstock.infra.parts.network import ExistingNetwork
 
 
 def with_existing_network(ec2: Any, environment: Environment) -> Environment:
@@ -31,10 +30,10 @@ def with_existing_network(ec2: Any, environment: Environment) -> Environment:
         asked: ec2.create_subnet(VpcId=vpc, CidrBlock=str(part), AvailabilityZone=zone)["Subnet"]["SubnetId"]
         for (asked, zone), part in zip(wanted, parts, strict=False)
     }
-    made = ExistingNetwork(
-        vpc_id=vpc,
-        cidr=existing.cidr,
-        private_subnet_ids=[ids[asked] for asked in existing.private_subnet_ids],
-        public_subnet_ids=[ids[asked] for asked in existing.public_subnet_ids],
-    )
+    changes = {
+        "vpc_id": vpc,
+        "private_subnet_ids": [ids[asked] for asked in existing.private_subnet_ids],
+        "public_subnet_ids": [ids[asked] for asked in existing.public_subnet_ids],
+    }
+    made = existing.model_copy(update=changes)
     return environment.with_spec(network=network.model_copy(update={"existing": made}))

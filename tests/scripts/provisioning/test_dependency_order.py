@@ -1,0 +1,48 @@
+from __future__ import annotations
+
+import threading
+
+import pytest
+
+from penstock.scripts.provisioning.dependency_order import in_order, reverse
+
+AFTER = {"charts": ("cluster", "kafka"), "cluster": ("network",), "kafka": ("network",), "network": (), "registry": ()}
+
+
+def test_each_comes_after_those_that_it_depends_on() -> None:
+    done: list[str] = []
+
+    def do(name: str) -> str:
+        done.append(name)
+        return name.upper()
+
+    assert in_order(AFTER, do) == {name: name.upper() for name in AFTER}
+    assert sorted(done) == sorted(AFTER)
+    assert all(done.index(before) < done.index(name) for name, befores in AFTER.items() for before in befores)
+
+
+def test_those_that_do_not_wait_for_each_other_run_at_the_same_time() -> None:
+    # Each waits for the other one to begin; one after the other, they would break the barrier.
+    both = threading.Barrier(2, timeout=30)
+    in_order(AFTER, lambda name: both.wait() if name in ("cluster", "kafka") else None)
+
+
+def test_one_thread_is_enough() -> None:
+    assert in_order(AFTER, str.upper, at_a_time=1)["charts"] == "CHARTS"
+
+
+def test_what_depends_on_a_failure_is_left_out_and_the_rest_ends() -> None:
+    done: list[str] = []
+
+    def do(name: str) -> None:
+        if name == "cluster":
+            raise ValueError("no cluster")
+        done.append(name)
+
+    with pytest.raises(ValueError, match="no cluster"):
+        in_order(AFTER, do)
+    assert sorted(done) == ["kafka", "network", "registry"]
+
+
+def test_backwards_a_destroy() -> None:
+    assert reverse(AFTER) == {"charts": (), "cluster": ("charts",), "kafka": ("charts",), "network": ("cluster", "kafka"), "registry": ()}
