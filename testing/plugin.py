@@ -136,5 +136,6 @@ def _progress(config: pytest.Config) -> Callable[[str], None]:
             with one_at_a_time:
                 reporter.ensure_newline()
                 reporter.write_line(f"  {line}")
+                reporter.flush()
 
     return show
