@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, nullcontext
 from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING, Protocol
@@ -129,13 +129,16 @@ def aws_stacks(penstock_aws: str, tmp_path_factory: pytest.TempPathFactory, pyte
 
 def _progress(config: pytest.Config) -> Callable[[str], None]:
     """Shows a line of something that takes minutes, in the process that has the terminal."""
-    reporter, one_at_a_time = config.pluginmanager.get_plugin("terminalreporter"), Lock()
+    plugins, one_at_a_time = config.pluginmanager, Lock()
+    reporter, capture = plugins.get_plugin("terminalreporter"), plugins.get_plugin("capturemanager")
 
     def show(line: str) -> None:
-        if reporter is not None:
-            with one_at_a_time:
-                reporter.ensure_newline()
-                reporter.write_line(f"  {line}")
-                reporter.flush()
+        if reporter is None:
+            return
+        # Meanwhile pytest keeps all output for the report of the test.
+        with one_at_a_time, capture.global_and_fixture_disabled() if capture else nullcontext():
+            reporter.ensure_newline()
+            reporter.write_line(f"  {line}")
+            reporter.flush()
 
     return show
