@@ -1,4 +1,4 @@
-"""The check of the pipelines, step by step as it is written, in this repository and in one of a team's own, with LocalStack as its image runs it."""
+"""The check of the pipelines, step by step as it is written, here and in a team's repository, with LocalStack as its image runs it."""
 
 from __future__ import annotations
 
