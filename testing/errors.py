@@ -12,13 +12,6 @@ class WrongInput(DocumentError):
     title = "invalid micro-batch"
 
 
-class NeedsMore(DocumentError):
-    """The job needs more than its input: a table of a database, an endpoint that it calls, or files that are no text."""
-
-    code = "TEST-002"
-    title = "the job needs more than its input"
-
-
 class WrongNumbers(DocumentError):
     """A number to hold a plan against is none of a plan's."""
 

@@ -6,8 +6,8 @@ import os
 import sys
 import threading
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import partial
@@ -16,7 +16,6 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-from penstock.jobs.blocks.lookups.table import LookupTable
 from penstock.jobs.configuration.runtime import RuntimeConfiguration
 from penstock.jobs.driver import no_services
 from penstock.jobs.driver.context import DriverContext
@@ -25,18 +24,21 @@ from penstock.jobs.driver.planning import QueryPlan, planned
 from penstock.jobs.driver.queries import Queries
 from penstock.jobs.driver.readiness import Readiness
 from penstock.jobs.driver.session import give_workers, session_of
-from penstock.jobs.errors import BucketUnreachable, NoProgress
-from penstock.jobs.spec import SpecFile, Table, load
+from penstock.jobs.errors import NoProgress
+from penstock.jobs.spec import SpecFile, load, named_connections
 from penstock.jobs.spec.job import Stages
-from penstock.sizing.errors import PenstockError
+from penstock.scripts.local.servers.starting import LocalServers, without_server
+from penstock.sizing.errors import PenstockError, raise_all
 from penstock.testing.differences import same_rows
-from penstock.testing.errors import NeedsMore, WrongInput
+from penstock.testing.errors import WrongInput
 from penstock.testing.kept_rows import KeptRows
 from penstock.testing.local_checkpoint import FILE_MANAGER, LocalCheckpoint, OnlyDriver
 from penstock.testing.output import MicroBatch, Output
-from penstock.testing.records import HandMade, Replayed, Value, Values, refuse_unread
+from penstock.testing.records import HandMade, Replayed, Value, Values
 
 _BUCKET = "penstock-testing"
+# Fields of a spec with connections that a job asks itself; those of sources and sinks are not used.
+_ASKED = ("connections", "tables")
 # A shuffle that is one, and no more: a few rows need no tasks.
 _SHUFFLE_PARTITIONS = 2
 # To generate and compile code takes longer than to interpret a few rows.
@@ -94,19 +96,23 @@ class JobUnderTest:
         folder: for its input and its checkpoint; need not exist.
         app_path: folders of its app, besides that of the spec.
         partitions: of each topic that it reads.
+        held: holds the servers of its connections, until the test ends.
 
     Raises:
-        PenstockError: TEST-002, or what is wrong in the spec.
+        PenstockError: what is wrong in the spec.
     """
 
-    def __init__(self, spec: Path, session: SparkSession, folder: Path, *, app_path: Sequence[Path] = (), partitions: int = 1) -> None:
+    def __init__(
+        self, spec: Path, session: SparkSession, folder: Path, *, app_path: Sequence[Path] = (), partitions: int = 1, held: ExitStack
+    ) -> None:
         self._spec = _without_an_end(load(spec))
         self._folders = tuple(str(one.resolve()) for one in (spec.parent, *app_path))
         self._session = session
         self._checkpoint = LocalCheckpoint(folder / "checkpoint")
+        self._folder, self._held = folder, held
+        self._urls: Mapping[str, str] | None = None
         self._sources: dict[str, HandMade] = {}
         for name, source in self._spec.job.spec.sources.items():
-            refuse_unread(name, source)
             (folder / "input" / name).mkdir(parents=True)
             self._sources[name] = HandMade(name, source, folder / "input" / name, partitions)
 
@@ -121,7 +127,7 @@ class JobUnderTest:
 
         Raises:
             AssertionError: a replay has written other rows.
-            PenstockError: TEST-001, TEST-002; whatever the job fails with.
+            PenstockError: TEST-001, SPEC-005 for a connection without a local server; whatever the job fails with.
         """
         values = [self._by_source(batch.values if isinstance(batch, Replayed) else batch) for batch in batches]
         for batch in values:
@@ -157,9 +163,6 @@ class JobUnderTest:
         try:
             plans = self._planned(context)
             again = Queries(context, plans, threading.Event(), threading.Event(), None, changed=False).run()
-        except BucketUnreachable as error:
-            need, fix = "a job whose tasks write nothing to the checkpoint", "test what they call by itself, and the job with penstock up"
-            raise NeedsMore(path=self._spec.job.spec.app, given="calls or tables", need=need, fix=fix) from error
         except PenstockError:
             if not run.killed:
                 raise
@@ -191,8 +194,7 @@ class JobUnderTest:
             spec=self._spec,
             session=session,
             checkpoint=self._checkpoint,
-            connections=no_services.urls(self._spec.job.spec),
-            open_table=_no_table,
+            connections={**no_services.urls(self._spec.job.spec), **self._connections()},
             records={name: source.frame(session) for name, source in self._sources.items()},
             build_sink=partial(KeptRows.of, keep=run.keep),
             lease=OnlyDriver(),
@@ -201,6 +203,15 @@ class JobUnderTest:
             hung=_raise,
             readiness=Readiness(),
         )
+
+    def _connections(self) -> Mapping[str, str]:
+        """Connection -> URL of the servers for what the app calls and looks up, started once."""
+        if self._urls is None:
+            needed = {one.name for one in named_connections(self._spec.job.spec) if one.place[1] in _ASKED}
+            raise_all(without_server(self._spec, needed))
+            servers = LocalServers(_with_servers(self._spec, needed), [*map(Path, self._folders)], self._folder / "connections")
+            self._urls = self._held.enter_context(servers).urls if needed else {}
+        return self._urls
 
     @contextmanager
     def _importable(self) -> Iterator[None]:
@@ -245,9 +256,11 @@ def _without_an_end(spec: SpecFile) -> SpecFile:
     return spec.model_copy(update={"job": spec.job.model_copy(update={"spec": job})})
 
 
-def _no_table(name: str, table: Table, url: str) -> LookupTable:
-    need = "a job without tables of databases"
-    raise NeedsMore(path=f'job.table("{name}")', need=need, fix="test what looks the rows up by itself, and the job with penstock up")
+def _with_servers(spec: SpecFile, names: Collection[str]) -> SpecFile:
+    """The job with no other local servers."""
+    local = spec.job.spec.local
+    kept = local.model_copy(update={"connections": {name: asked for name, asked in local.connections.items() if name in names}})
+    return spec.model_copy(update={"job": spec.job.model_copy(update={"spec": spec.job.spec.model_copy(update={"local": kept})})})
 
 
 def _refuse_others(first: Sequence[Any], again: Sequence[Any], sink: str, number: int) -> None:

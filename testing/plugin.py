@@ -62,7 +62,7 @@ def penstock_session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Spark
 
 
 @pytest.fixture
-def micro_batches(penstock_session: SparkSession, tmp_path: Path, pytestconfig: pytest.Config) -> MicroBatches:
+def micro_batches(penstock_session: SparkSession, tmp_path: Path, pytestconfig: pytest.Config) -> Iterator[MicroBatches]:
     """Jobs that read hand-made micro-batches, without Kafka and S3."""
     from penstock.testing.job_under_test import JobUnderTest
 
@@ -72,10 +72,11 @@ def micro_batches(penstock_session: SparkSession, tmp_path: Path, pytestconfig: 
         root = pytestconfig.rootpath
         folders = [root / folder for folder in (*app_path, ".")]
         folder = tmp_path / f"penstock-job-{len(jobs)}"
-        jobs.append(JobUnderTest(root / spec, penstock_session, folder, app_path=folders, partitions=partitions))
+        jobs.append(JobUnderTest(root / spec, penstock_session, folder, app_path=folders, partitions=partitions, held=held))
         return jobs[-1]
 
-    return job
+    with ExitStack() as held:
+        yield job
 
 
 @pytest.fixture

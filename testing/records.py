@@ -17,7 +17,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from penstock.jobs.spec import FromFiles, FromKafka, Source
-from penstock.testing.errors import NeedsMore, WrongInput
+from penstock.testing.errors import WrongInput
 
 _HEADER = "struct<key: string, value: string>"
 _LINE = f"topic string, partition int, offset bigint, timestamp bigint, key string, value string, headers array<{_HEADER}>"
@@ -101,7 +101,10 @@ class HandMade:
         for value in values:
             record = _record(value)
             place = f'micro_batches, source "{self.name}"'
-            if isinstance(record.value, Mapping) and self._form not in ("json", None):
+            if self._form == "parquet" and not isinstance(record.value, Mapping):
+                need = "a mapping of columns: the source's files are Parquet"
+                raise WrongInput(path=place, given=repr(record.value), need=need, fix="write the row's columns with their values")
+            if isinstance(record.value, Mapping) and self._form not in ("json", "parquet", None):
                 need = f"text or bytes: the source's values are {self._form}"
                 raise WrongInput(path=place, given=repr(record.value), need=need, fix="write it as the producer does")
             if not 0 <= record.partition < self.partitions:
@@ -158,17 +161,6 @@ class HandMade:
         }
 
 
-def refuse_unread(name: str, source: Source) -> None:
-    """Refuses a source whose records can't be written by hand.
-
-    Raises:
-        NeedsMore: TEST-002.
-    """
-    if isinstance(source, FromFiles) and source.files.format == "parquet":
-        need = "a source whose records are text"
-        raise NeedsMore(path=f"spec.sources.{name}", given="format: parquet", need=need, fix="test the job with penstock up")
-
-
 def _record(value: Value) -> Record:
     return value if isinstance(value, Record) else Record(value)
 
@@ -182,4 +174,7 @@ def _base64(value: Mapping[str, Any] | str | bytes | None) -> str | None:
 
 
 def _json(value: object) -> str:
+    """As Spark reads values in JSON."""
+    if isinstance(value, bytes):
+        return base64.b64encode(value).decode()
     return value.isoformat() if isinstance(value, datetime) else str(value)

@@ -75,8 +75,11 @@ def _listed(given: Input, records: DataFrame) -> DataFrame:
 def _rows(given: Input, files: FilesSource, bucket: str) -> DataFrame:
     """The rows of Parquet files; a file whose columns have other types stops the job."""
     lenient = StructType([StructField(field.name, field.dataType, True) for field in given.schema.fields])
-    rows = _reader(given, files).schema(lenient).parquet(_address(files, bucket))
-    frame = _listed(given, rows.select(F.struct(*given.schema.names).alias(VALUE), *_place()))
+    if given.records is None:
+        rows = _reader(given, files).schema(lenient).parquet(_address(files, bucket))
+        frame = _listed(given, rows.select(F.struct(*given.schema.names).alias(VALUE), *_place()))
+    else:
+        frame = given.records.withColumns({VALUE: F.from_json(F.col("value").cast("string"), lenient), SPLIT: F.lit(0)})
     # The original row is only needed for rows that go to a side output.
     value = F.to_json(VALUE, {"ignoreNullFields": "false"}).cast("binary")
     return frame.withColumn("value", value).withColumn(REASON, F.coalesce(*misfits(F.col(VALUE), given.schema), F.lit(None).cast("string")))

@@ -22,24 +22,18 @@ deletion. A task keeps its responses in memory.
 from __future__ import annotations
 
 import io
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
-from functools import cached_property
 from typing import TYPE_CHECKING, Any
-
-from botocore.exceptions import BotoCoreError, ClientError
 
 from penstock.jobs.errors import BucketUnreachable
 from penstock.jobs.storage.checkpoint import Checkpoint
-from penstock.jobs.storage.conditional import ConditionalWriter
-from penstock.jobs.storage.s3 import place_of, shared_client
+from penstock.jobs.storage.task_objects import task_objects
 from penstock.jobs.stream.declaration import name_call
 from penstock.jobs.stream.task_context import TaskPlace
 
 if TYPE_CHECKING:
     import pyarrow as pa
-    from mypy_boto3_s3 import S3Client
 
 KEY = "key"
 # Maximum responses per page.
@@ -71,7 +65,7 @@ class Journal:
     """
 
     def __init__(self, place: TaskPlace, name: str, schema: pa.Schema) -> None:
-        self._bucket, checkpoint = place_of(place.checkpoint)
+        self._objects, checkpoint = task_objects(place.checkpoint)
         self._folder = f"{checkpoint}/penstock/calls/{name}/{place.batch}/"
         self._own_folder = f"{self._folder}{place.partition:05d}/"
         self._schema = schema
@@ -87,13 +81,12 @@ class Journal:
             BucketUnreachable: JOB-009.
         """
         wanted = set(keys)
-        with _s3_errors():
-            self._list()
-            if not wanted <= self._own.keys() and self._of_others:
-                # The input is split differently than in the first attempt. A task's own log takes precedence if two have the same key.
-                for page in self._read(self._of_others):
-                    self._add(page)
-                self._of_others = []
+        self._list()
+        if not wanted <= self._own.keys() and self._of_others:
+            # The input is split differently than in the first attempt. A task's own log takes precedence if two have the same key.
+            for page in self._read(self._of_others):
+                self._add(page)
+            self._of_others = []
         return {key: self._own[key] for key in wanted if key in self._own}
 
     def append(self, entries: Mapping[str, Entry]) -> dict[str, Entry]:
@@ -105,20 +98,15 @@ class Journal:
         Raises:
             BucketUnreachable: JOB-009.
         """
-        with _s3_errors():
-            self._list()
-            while fresh := {key: entry for key, entry in entries.items() if key not in self._own}:
-                self._add(self._decide(fresh))
+        self._list()
+        while fresh := {key: entry for key, entry in entries.items() if key not in self._own}:
+            self._add(self._decide(fresh))
         return {key: self._own[key] for key in entries}
-
-    @cached_property
-    def _s3(self) -> S3Client:
-        return shared_client()
 
     def _list(self) -> None:
         if self._listed:
             return
-        names = list(_names(self._s3, self._bucket, self._folder))
+        names = self._objects.names(self._folder)
         own = [name for name in names if name.startswith(self._own_folder)]
         self._of_others = [name for name in names if not name.startswith(self._own_folder)]
         for page in self._read(own):
@@ -137,7 +125,10 @@ class Journal:
     def _page(self, name: str) -> Mapping[str, Entry]:
         import pyarrow as pa
 
-        body = self._s3.get_object(Bucket=self._bucket, Key=name)["Body"].read()
+        body = self._objects.read(name)
+        if body is None:
+            # This task is a late one that nobody waits for: the micro-batch is committed.
+            raise BucketUnreachable(path=name, given="deleted meanwhile", need="a page of the call journal", fix="let the job go on")
         with pa.ipc.open_stream(io.BytesIO(body)) as reader:
             if not reader.schema.equals(self._schema):
                 return {}
@@ -158,7 +149,7 @@ class Journal:
         body = io.BytesIO()
         with pa.ipc.new_stream(body, self._schema) as writer:
             writer.write_batch(rows)
-        return ConditionalWriter(self._s3, self._bucket).create(name, body.getvalue()) is not None
+        return self._objects.create(name, body.getvalue())
 
 
 def clear(checkpoint: Checkpoint, keep: int) -> None:
@@ -174,19 +165,3 @@ def clear(checkpoint: Checkpoint, keep: int) -> None:
     # name of the calls / micro-batch / page
     old = [name for name in checkpoint.names("calls/") if int(name.split("/")[1]) < keep]
     checkpoint.delete_all([f"calls/{name}" for name in old])
-
-
-def _names(s3: S3Client, bucket: str, folder: str) -> Iterator[str]:
-    for page in s3.get_paginator("list_objects_v2").paginate(Bucket=bucket, Prefix=folder):
-        for item in page.get("Contents", []):
-            yield item["Key"]
-
-
-@contextmanager
-def _s3_errors() -> Iterator[None]:
-    try:
-        yield
-    except (ClientError, BotoCoreError) as error:
-        raise BucketUnreachable(
-            path="call journal", given=str(error), fix="check the checkpoint bucket and the job's permissions"
-        ) from error

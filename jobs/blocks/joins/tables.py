@@ -17,8 +17,8 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import StringType, StructField, StructType
 
 from penstock.jobs.errors import TableFileUnread
-from penstock.jobs.storage.conditional import ConditionalWriter
-from penstock.jobs.storage.s3 import error_code, missing, place_of, shared_client
+from penstock.jobs.storage.s3 import error_code, shared_client
+from penstock.jobs.storage.task_objects import TaskObjects, task_objects
 from penstock.jobs.stream.event_time.engine import with_event_time
 from penstock.jobs.stream.leaving import kept
 from penstock.jobs.stream.streams import ENVELOPE, Stream, Tag
@@ -27,7 +27,6 @@ from penstock.jobs.stream.task_errors import in_a_task
 
 if TYPE_CHECKING:
     import pyarrow as pa
-    from mypy_boto3_s3 import S3Client
 
 Rows = Iterable[Mapping[str, Any]]
 
@@ -184,30 +183,21 @@ class _Read:
 
     def _lines(self) -> str:
         here = TaskPlace.here()
-        bucket, checkpoint = place_of(here.checkpoint)
-        batch, folder, s3 = here.batch, f"{checkpoint}/penstock/tables/{self.name}", shared_client()
-        kept = _get(s3, bucket, f"{folder}/{batch}")
+        objects, checkpoint = task_objects(here.checkpoint)
+        batch, folder = here.batch, f"{checkpoint}/penstock/tables/{self.name}"
+        kept = objects.read(f"{folder}/{batch}")
         if kept is None:
             # In ASCII, with everything else escaped, `splitlines` only sees one kind of line end.
-            kept = "\n".join(json.dumps(dict(row), default=str) for row in self.read())
-            kept = _put_once(s3, bucket, f"{folder}/{batch}", kept)
-            s3.delete_object(Bucket=bucket, Key=f"{folder}/{batch - 2}")
-        return kept
+            text = "\n".join(json.dumps(dict(row), default=str) for row in self.read())
+            kept = _put_once(objects, f"{folder}/{batch}", text.encode())
+            objects.delete(f"{folder}/{batch - 2}")
+        return kept.decode()
 
 
-def _get(s3: S3Client, bucket: str, key: str) -> str | None:
-    try:
-        return s3.get_object(Bucket=bucket, Key=key)["Body"].read().decode()
-    except ClientError as error:
-        if missing(s3, bucket, key, error):
-            return None
-        raise
-
-
-def _put_once(s3: S3Client, bucket: str, key: str, body: str) -> str:
+def _put_once(objects: TaskObjects, name: str, body: bytes) -> bytes:
     """Writes the object unless it exists; an existing one wins, because another task may already use it."""
-    if ConditionalWriter(s3, bucket).create(key, body.encode()) is not None:
+    if objects.create(name, body):
         return body
-    content = _get(s3, bucket, key)
+    content = objects.read(name)
     assert content is not None
     return content

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from pathlib import Path
@@ -22,9 +22,15 @@ from penstock.scripts.local.servers.socket_server import SocketServer
 from penstock.sizing.errors import PenstockError
 
 
-def without_server(spec: SpecFile) -> list[PenstockError]:
-    """SPEC-005 for each connection of a job without a local server."""
-    missing = {one.name: one for one in named_connections(spec.job.spec) if one.name not in spec.job.spec.local.connections}
+def without_server(spec: SpecFile, needed: Collection[str] | None = None) -> list[PenstockError]:
+    """SPEC-005 for each connection of a job without a local server.
+
+    Args:
+        spec: the job's.
+        needed: connections that need one; None: all.
+    """
+    named, local = named_connections(spec.job.spec), spec.job.spec.local.connections
+    missing = {one.name: one for one in named if one.name not in local and (needed is None or one.name in needed)}
     return [
         spec.document.locate(
             MissingField(

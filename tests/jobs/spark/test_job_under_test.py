@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import UTC, datetime
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -11,10 +12,10 @@ import pytest
 import yaml
 from pyspark.sql import SparkSession
 
-from penstock.jobs.errors import QueryFailed
+from penstock.jobs.errors import MissingField, QueryFailed
 from penstock.scripts.layout import ROOT
 from penstock.testing import JobUnderTest, Record, replayed, same_rows
-from penstock.testing.errors import NeedsMore, WrongInput
+from penstock.testing.errors import WrongInput
 from penstock.testing.plugin import micro_batches
 from penstock.testing.records import Value
 
@@ -53,7 +54,12 @@ def made(micro_batches: Made, tmp_path: Path) -> Made:
     """A job of an app's text, and of what its spec has besides topics."""
 
     def job(
-        name: str, app: str, sources: dict[str, Any] | None = None, sinks: dict[str, Any] | None = None, **options: Any
+        name: str,
+        app: str,
+        sources: dict[str, Any] | None = None,
+        sinks: dict[str, Any] | None = None,
+        more: dict[str, Any] | None = None,
+        **options: Any,
     ) -> JobUnderTest:
         (tmp_path / f"{name}.py").write_text(app)
         topics = {sink: {"kafka": {"topic": f"{name}-{sink}"}} for sink in ("errors", "late") if f'"{sink}"' in app}
@@ -63,6 +69,7 @@ def made(micro_batches: Made, tmp_path: Path) -> Made:
             "executor": {"slots": 2, "memory": "2g"},
             "sources": sources or {"visits": {"kafka": {"topic": "visits"}, "time": TIME}},
             "sinks": {"out": {"files": {"path": name}}, **topics, **(sinks or {})},
+            **(more or {}),
         }
         document = {"apiVersion": "penstock/v1", "kind": "StreamingJob", "metadata": {"name": name.replace("_", "-")}, "spec": spec}
         (tmp_path / f"{name}.yaml").write_text(yaml.safe_dump(document))
@@ -167,8 +174,26 @@ def build(job: Job) -> None:
     assert [row["value"] for row in output["errors"]] == ["b,x"]
     with pytest.raises(WrongInput, match="the source's values are csv"):
         job.run([{"name": "a"}])
-    with pytest.raises(NeedsMore, match="parquet"):
-        made("kit_parquet", app, {"lines": {"files": {"path": "lines", "format": "parquet"}}})
+
+
+def test_rows_of_parquet_files_are_written_as_mappings(made: Made) -> None:
+    app = """
+from penstock import Job
+
+def build(job: Job) -> None:
+    rows = job.source("rows", "name STRING NOT NULL, at TIMESTAMP, price DECIMAL(9, 2), image BINARY")
+    job.write(rows.select(name="name", at="at", price="price", bytes="length(image)"), "out")
+    job.side_output("errors")
+"""
+    undated = {"out": {"files": {"path": "kit_parquet", "bucketBy": "none"}}}
+    job = made("kit_parquet", app, {"rows": {"files": {"path": "rows", "format": "parquet"}}}, undated)
+    noon = datetime(2025, 4, 5, 12, tzinfo=UTC)
+    output = job.run([{"name": "a", "at": noon, "price": Decimal("1.25"), "image": b"\0\1"}, {"at": noon}], [{"name": "b"}])
+    expected: dict[str, object] = {"name": "a", "at": noon, "price": Decimal("1.25"), "bytes": 2}
+    same_rows(output["out"], [expected, {"name": "b", "at": None, "price": None, "bytes": None}])
+    assert "name is missing" in output["errors"][0]["reason"]
+    with pytest.raises(WrongInput, match="a mapping of columns"):
+        job.run(["text"])
 
 
 def test_each_query_of_a_job_has_its_rows(made: Made) -> None:
@@ -200,9 +225,59 @@ def test_what_fails_in_a_row_is_said_with_its_place(made: Made) -> None:
     assert raised.value.at is not None and (raised.value.at.line, raised.value.at.file.endswith("kit_failing.py")) == (6, True)
 
 
-def test_a_job_that_calls_something_is_refused(made: Made) -> None:
-    app = STATELESS.replace("import Job", "import Job, table_join").replace(
-        'visits.filter("page', 'table_join(visits, "names", lambda: [], "user STRING, name STRING", on="user").filter("page'
+def test_a_table_is_read_once_for_a_micro_batch_that_runs_twice(made: Made, tmp_path: Path) -> None:
+    (tmp_path / "names").write_text("0")
+    read = """
+from pathlib import Path
+COUNT = Path(__file__).with_name("names")
+
+def names():
+    number = int(COUNT.read_text()) + 1
+    COUNT.write_text(str(number))
+    return [{"user": "ann", "name": f"Ann {number}"}]
+"""
+    app = STATELESS.replace("import Job", f"import Job, table_join\n{read}").replace(
+        'visits.filter("page <> \'/health\'").select(user="upper(user)")',
+        'table_join(visits, "names", names, "user STRING, name STRING", on="user").select(user="name")',
     )
-    with pytest.raises(NeedsMore, match="calls or tables"):
-        made("kit_tables", app).run([visit("00:00")])
+    output = made("kit_tables", app).run([visit("00:00")], replayed([visit("00:01")]), [visit("00:02")])
+    same_rows(output["out"], [{"user": f"Ann {number}"} for number in (1, 2, 3)])
+
+
+def test_an_endpoint_is_called_once_for_a_micro_batch_that_runs_twice(made: Made, tmp_path: Path) -> None:
+    # Each answer is another one.
+    (tmp_path / "kit_endpoint.py").write_text(
+        """
+from itertools import count
+
+numbers = count(1)
+
+def answer(method, path, headers, body):
+    return 200, {"words": f"hello {path.rpartition('=')[2]}, you are number {next(numbers)}"}
+"""
+    )
+    app = f"""
+import json, urllib.request
+from penstock import Job, Tag, call
+
+class Greeter:
+    def __init__(self, url):
+        self.url = url
+
+    def __call__(self, row, key):
+        with urllib.request.urlopen(f"{{self.url}}/greet?user={{row['user']}}", timeout=10) as answer:
+            return json.load(answer)
+
+def build(job: Job) -> None:
+    visits = job.source("visits", "{VISITS}")
+    greeted = call(visits, Greeter(job.connections["greeter"]), name="greet", key="user", result="words STRING")
+    job.write(greeted.select(words="words"), "out")
+    job.side_output("errors")
+    job.side_output("late", Tag.FAILED)
+"""
+    connections = {"connections": {"greeter": "http"}, "local": {"connections": {"greeter": {"http": "kit_endpoint:answer"}}}}
+    job = made("kit_calls", app, more=connections)
+    output = job.run([visit("00:00")], replayed([visit("00:01", "bob")]), [visit("00:02", "eve")])
+    same_rows(output["out"], [{"words": f"hello {user}, you are number {n}"} for n, user in enumerate(("ann", "bob", "eve"), 1)])
+    with pytest.raises(MissingField, match="local server for connection greeter"):
+        made("kit_calls_alone", app, more={"connections": {"greeter": "http"}}).run([visit("00:00")])
