@@ -112,7 +112,7 @@ def analyzed(context: PlanningContext, offsets: Mapping[str, Offsets]) -> list[A
     found = []
     for output, structure, share in zip(outputs, structures, parts, strict=True):
         with places.located(output):
-            query = AnalyzedQuery(context, job, module, output, structure, share, last[share.query], len(outputs) > 1)
+            query = AnalyzedQuery(context, job, module, output, structure, share, counters, last[share.query], len(outputs) > 1)
             found.append(query.analyze())
     return found
 
@@ -205,6 +205,7 @@ class AnalyzedQuery:
         output: the query's.
         structure: the query's.
         share: the query's.
+        counters: of the job's sources, see `penstock.jobs.driver.structure.counters_of`.
         last: the record of its last committed micro-batch.
         several: whether the job has other queries.
     """
@@ -215,6 +216,7 @@ class AnalyzedQuery:
     output: Output
     structure: Structure
     share: Share
+    counters: Mapping[str, str]
     last: BatchRecord
     several: bool
 
@@ -259,9 +261,9 @@ class AnalyzedQuery:
 
     def _reads(self) -> Iterator[SourceRecord]:
         """Its sources, in the order of Spark's plan."""
-        counters = counters_of(self.job.sources)
         for counter in self.structure.reads:
-            yield SourceRecord.of(counters[counter], self._spec.sources[counters[counter]])
+            name = self.counters[counter]
+            yield SourceRecord.of(name, self._spec.sources[name])
 
     def _writes(self) -> Iterator[SinkRecord]:
         """Its sinks, those of its side outputs last."""
