@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from types import ModuleType
 
-from penstock.sizing.lint import jobs, manifests, node_pools, pods, spark_conf, versions
+from penstock.sizing.lint import jobs, manifests, node_pools, pod_shape, pods, spark_conf, versions
 from penstock.sizing.lint.rule import Rule, rules_of
 
 _KINDS: dict[str, ModuleType] = {
@@ -13,6 +13,7 @@ _KINDS: dict[str, ModuleType] = {
     "Manifests": manifests,
     "Spark settings": spark_conf,
     "Job specs": jobs,
+    "Slots, cores and heap": pod_shape,
     "Versions": versions,
 }
 _HEAD = """\

@@ -122,6 +122,7 @@ def _source(name: str, source: FromKafka, topic: str, planned: Plan) -> LintedSo
         starting_offsets=kafka.starting_offsets,
         has_time=time is not None,
         has_idleness=time is not None and time.idleness is not None,
+        out_of_order_ms=time.out_of_orderness + time.allowed_lateness if time is not None and time.kind == "event" else None,
     )
 
 
@@ -131,8 +132,10 @@ def _fields(document: Document, sources: Mapping[str, Source]) -> dict[str, Wher
         "parallelism": ("parallelism",),
         "executor": ("executor",),
         "executor.slots": ("executor", "slots"),
+        "executor.cores": ("executor", "cores"),
         "executor.memory": ("executor", "memory"),
         "executor.heap": ("executor", "heap"),
+        "driver": ("driver",),
         "driver.memory": ("driver", "memory"),
         "driver.heap": ("driver", "heap"),
         "load": ("load",),
@@ -140,6 +143,7 @@ def _fields(document: Document, sources: Mapping[str, Source]) -> dict[str, Wher
     for name in sources:
         paths[f"sources.{name}"] = ("sources", name, "kafka")
         paths[f"sources.{name}.time"] = ("sources", name, "time")
+        paths[f"sources.{name}.outOfOrderness"] = ("sources", name, "time", "outOfOrderness")
         paths[f"sources.{name}.partitions"] = ("sources", name, "kafka", "partitions")
         paths[f"sources.{name}.startingOffsets"] = ("sources", name, "kafka", "startingOffsets")
     return {field: where(document, ("spec", *path)) for field, path in paths.items() if ("spec", *path) in document.places}

@@ -184,6 +184,26 @@ def small_overhead(subject: Subject) -> Iterator[Fault]:
 
 
 @rule(
+    "LINT-067",
+    "warning",
+    "no room for rows out of order",
+    why="the watermark of a partition is its newest row: each older row that comes in a later micro-batch is late, and missing in windows "
+    "and joins",
+    fix="outOfOrderness: 10s, or as far as rows of a partition are apart; allowedLateness, if results are to wait for them instead",
+)
+def no_out_of_orderness(subject: Subject) -> Iterator[Fault]:
+    """Source: Penstock's watermark: the newest event time of a partition less outOfOrderness, whose default is 0 as with Flink's
+    forMonotonousTimestamps.
+    """
+    for job, source in _sources(subject):
+        if source.out_of_order_ms == 0:
+            where = job.place(f"sources.{source.name}.outOfOrderness", f"sources.{source.name}.time", f"sources.{source.name}")
+            yield Fault(
+                where, f"{source.name}: an outOfOrderness of 0", "time.outOfOrderness; 1ms if each partition is in the order of event time"
+            )
+
+
+@rule(
     "LINT-064",
     "warning",
     "ephemeral storage too small",

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from penstock.sizing.lint import jobs, manifests, node_pools, pods, spark_conf, versions
+from penstock.sizing.lint import jobs, manifests, node_pools, pod_shape, pods, spark_conf, versions
 from penstock.sizing.lint.finding import SEVERITIES, Finding
 from penstock.sizing.lint.rule import Rule, rules_of
 from penstock.sizing.lint.subject import Subject
 
-_FOUND = [found for module in (node_pools, pods, manifests, spark_conf, jobs, versions) for found in rules_of(module)]
+_FOUND = [found for module in (node_pools, pods, manifests, spark_conf, jobs, pod_shape, versions) for found in rules_of(module)]
 # All rules, by id.
 RULES: dict[str, Rule] = {found.id: found for found in sorted(_FOUND, key=lambda found: found.id)}
 

@@ -122,6 +122,8 @@ class LintedSource(_Placed):
         starting_offsets: as in the spec.
         has_time: whether it has an event time.
         has_idleness: whether idle partitions are excluded from the watermark.
+        out_of_order_ms: how far behind the newest row of its partition a row may be, its allowed lateness included, in ms; None: no event
+            time from a field.
     """
 
     name: str
@@ -130,6 +132,7 @@ class LintedSource(_Placed):
     starting_offsets: str = "committed-or-latest"
     has_time: bool = False
     has_idleness: bool = False
+    out_of_order_ms: Annotated[int, Field(ge=0)] | None = None
 
 
 class LintedJob(_Placed):

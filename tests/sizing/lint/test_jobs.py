@@ -60,6 +60,11 @@ def test_a_source_without_idleness_is_found() -> None:
     assert of("LINT-053", job(source(1, has_time=True), parallelism=1, slots=1)) == [], "one partition alone holds nobody back"
 
 
+@pytest.mark.parametrize(("bound_ms", "fires"), [(0, True), (1, False), (None, False)])
+def test_a_watermark_without_room_for_rows_out_of_order_is_found(bound_ms: int | None, fires: bool) -> None:
+    assert of("LINT-067", job(source(has_time=True, out_of_order_ms=bound_ms))) == (["a: an outOfOrderness of 0"] if fires else [])
+
+
 @pytest.mark.parametrize(("partitions", "fires"), [("4", True), ("10", False), ("40", False), ("41", True), ("200", True), (None, False)])
 def test_shuffle_partitions_that_do_not_fit_the_slots_are_found(partitions: str | None, fires: bool) -> None:
     settings = {SHUFFLE: partitions} if partitions else {}

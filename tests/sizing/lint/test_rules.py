@@ -5,13 +5,13 @@ from __future__ import annotations
 import re
 
 from penstock.sizing.errors import Place
-from penstock.sizing.lint import jobs, manifests, node_pools, pods, spark_conf, versions
+from penstock.sizing.lint import jobs, manifests, node_pools, pod_shape, pods, spark_conf, versions
 from penstock.sizing.lint.lint import RULES, lint
 from penstock.sizing.lint.rule import rules_of
 from penstock.sizing.lint.subject import Where
 from tests.sizing.lint.worlds import CATEGORY, found, needs, pool, subject
 
-MODULES = (node_pools, pods, manifests, spark_conf, jobs, versions)
+MODULES = (node_pools, pods, manifests, spark_conf, jobs, pod_shape, versions)
 
 
 def test_no_id_stands_for_two_rules() -> None:

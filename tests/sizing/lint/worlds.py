@@ -54,13 +54,14 @@ def job(
     parallelism: int = 10,
     slots: int = 5,
     memory_mib: int = 16_384,
+    cpu_millicores: int | None = None,
     driver_mib: int | None = None,
     spark_conf: dict[str, str] | None = None,
     **more: Any,
 ) -> LintedJob:
     targets = Targets(
         parallelism=Parallelism(value=parallelism),
-        executor=ExecutorTarget(slots=slots, memory_mib=memory_mib),
+        executor=ExecutorTarget(slots=slots, memory_mib=memory_mib, cpu_millicores=cpu_millicores),
         driver=DriverTarget(memory_mib=driver_mib),
         spark_conf=spark_conf or {},
         source_topics={source.topic: source.partitions for source in sources},
