@@ -23,9 +23,10 @@ from penstock.scripts.planning.planned_jobs import (
     planned_job,
     where,
 )
-from penstock.scripts.render import node_picture, plan_table, together_table
+from penstock.scripts.render import alternatives_table, node_picture, plan_table, together_table
 from penstock.scripts.render.screen import screen_of
 from penstock.sizing.errors import Infeasible
+from penstock.sizing.plan.alternatives import Alternative, alternatives
 from penstock.sizing.plan.together import Together, plan_together
 from penstock.sizing.planned import SCHEMA_VERSION, Plan
 from penstock.sizing.violation import Violation
@@ -39,7 +40,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_prices_argument(parser)
     add_no_check_argument(parser)
     add_output_argument(parser)
-    parser.add_argument("--explain", action="store_true", help="show the rule and inputs behind each number")
+    parser.add_argument("--explain", action="store_true", help="show the rule and inputs behind each number, and executors of other sizes")
     parser.add_argument("--from-flink", type=Path, metavar="FILE", help="convert a FlinkDeployment to a job spec")
     parser.add_argument("--out", type=Path, metavar="SPEC.yaml", help="with --from-flink: also write the spec to this file")
 
@@ -86,10 +87,11 @@ def _one(job: PlannedJob, arguments: argparse.Namespace) -> int:
         sys.stdout.write(plan_table.render(job.plan, job.name, screen))
         _draw(job.plan)
         if arguments.explain:
+            sys.stdout.write(alternatives_table.render(_alternatives(job), screen))
             sys.stdout.write(plan_table.render_explanations(job.plan, screen))
         _print_violations(job.plan.violations)
     else:
-        sys.stdout.write(as_text(_document(job.plan, explain=arguments.explain), arguments.output))
+        sys.stdout.write(as_text(_document(job, explain=arguments.explain), arguments.output))
     return 0 if job.plan.feasible else Infeasible.exit_code
 
 
@@ -104,7 +106,7 @@ def _several(jobs: Sequence[PlannedJob], location: Where, arguments: argparse.Na
     if arguments.output == "table":
         _print_several(jobs, shared, explain=arguments.explain)
     else:
-        plans = {job.name: _document(job.plan, explain=arguments.explain) for job in jobs}
+        plans = {job.name: _document(job, explain=arguments.explain) for job in jobs}
         together = None if shared is None else shared.model_dump(mode="json", by_alias=True)
         sys.stdout.write(as_text({"schemaVersion": SCHEMA_VERSION, "jobs": plans, "together": together}, arguments.output))
     feasible = all(job.plan.feasible for job in jobs) if shared is None else shared.feasible
@@ -116,6 +118,7 @@ def _print_several(jobs: Sequence[PlannedJob], shared: Together | None, *, expla
     for job in jobs:
         sys.stdout.write(plan_table.render(job.plan, job.name, screen) + "\n")
         if explain:
+            sys.stdout.write(alternatives_table.render(_alternatives(job), screen))
             sys.stdout.write(plan_table.render_explanations(job.plan, screen) + "\n")
     if shared is not None:
         sys.stdout.write(together_table.render(shared, [job.name for job in jobs], screen))
@@ -136,5 +139,12 @@ def _print_violations(violations: Sequence[Violation]) -> None:
         print(violation.render(), file=sys.stderr)
 
 
-def _document(plan: Plan, *, explain: bool) -> dict[str, Any]:
-    return plan.model_dump(mode="json", by_alias=True, exclude=None if explain else {"explain"})
+def _document(job: PlannedJob, *, explain: bool) -> dict[str, Any]:
+    document = job.plan.model_dump(mode="json", by_alias=True, exclude=None if explain else {"explain"})
+    if explain:
+        document["alternatives"] = [one.model_dump(mode="json", by_alias=True) for one in _alternatives(job)]
+    return document
+
+
+def _alternatives(job: PlannedJob) -> tuple[Alternative, ...]:
+    return alternatives(job.targets, job.plan, job.where.cluster)

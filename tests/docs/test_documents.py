@@ -27,6 +27,7 @@ from penstock.scripts.cli.command import VERBS
 from penstock.scripts.dev.error_reference import errors
 from penstock.scripts.layout import ROOT
 from penstock.sizing.catalog.catalog import shipped
+from penstock.sizing.plan.alternatives import Alternative
 from penstock.sizing.plan.together import Together
 from penstock.sizing.planned import Plan
 from tests.infra.environments import BARE
@@ -282,7 +283,7 @@ def test_every_choice_of_an_environment_is_documented(model: type[BaseModel]) ->
 
 
 def test_every_field_of_a_plan_is_documented() -> None:
-    schemas = [model.model_json_schema(by_alias=True, mode="serialization") for model in (Plan, Together)]
+    schemas = [model.model_json_schema(by_alias=True, mode="serialization") for model in (Plan, Together, Alternative)]
     models = [model for schema in schemas for model in (schema, *schema["$defs"].values())]
     fields = {name for model in models for name in model.get("properties", {})}
     assert {"launchTypes", "recoveryS", "priceDate"} <= fields

@@ -137,6 +137,15 @@ def test_explain_says_the_rule_and_the_inputs_of_each_number() -> None:
     assert explained["totals.subtasks"]["inputs"]["operatorsFrom"] == "OPERATORS of the app"
 
 
+def test_explain_compares_the_executors_with_those_of_other_sizes() -> None:
+    found = as_json(SPEC, "--explain")["alternatives"]
+    assert [(one["executors"], one["slots"], one["planned"]) for one in found] == [(4, 3, False), (2, 5, True), (1, 10, False)]
+    table = size(SPEC, "--explain").stdout.partition("The same tasks with executors of other sizes")[2].splitlines()[3:6]
+    assert [line.split("  ")[1] for line in table] == ["4 x 3 slots", "2 x 5 slots", "1 x 10 slots"]
+    assert [line.endswith("the plan") for line in table] == [False, True, False]
+    assert "alternatives" not in as_json(SPEC)
+
+
 def test_an_app_may_lie_in_another_folder(spec: Path, tmp_path: Path) -> None:
     elsewhere = tmp_path / "elsewhere"
     elsewhere.mkdir()
