@@ -187,6 +187,8 @@ def _kafka(job: SpecFile, brokers: Brokers) -> list[Statement]:
     read = sorted({*job.job.read_topics(), *patterns})
     # Consumer groups of Spark's readers, this prefix and a random suffix; they commit nothing. The default is below the job's own name.
     readers = sorted({f"{source.group_id_prefix}-*" for source in kafka if source.group_id_prefix is not None})
+    # Their offsets are where the job starts; it commits none to them.
+    followed = sorted({source.starting_group for source in kafka if source.starting_group is not None})
     written = sorted({sink.topic for sink in spec.kafka_sinks.values()})
     connect = ["kafka-cluster:Connect", *(["kafka-cluster:WriteDataIdempotently"] if written else [])]
     granted = [allow("ConnectToBrokers", connect, [brokers.cluster_arn])]
@@ -194,6 +196,8 @@ def _kafka(job: SpecFile, brokers: Brokers) -> list[Statement]:
         granted += [
             allow("ReadOwnTopics", ["kafka-cluster:DescribeTopic", "kafka-cluster:ReadData"], _of(brokers.topics_arn, read)),
         ]
+    if followed:
+        granted.append(allow("ReadOffsetsOfGroups", ["kafka-cluster:DescribeGroup"], _of(brokers.groups_arn, followed)))
     # A transaction's commit is marked by a group's offsets.
     if read or any(sink.guarantee == "exactly-once" for sink in spec.kafka_sinks.values()):
         granted += [

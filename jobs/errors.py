@@ -313,6 +313,13 @@ class OffsetGone(RunFailed):
     title = "committed offset out of range"
 
 
+class NotCommitted(RunFailed):
+    """A job is to start at the committed offsets of a consumer group that has none of a partition: it has never read it, or is gone."""
+
+    code = "JOB-107"
+    title = "no committed offset to start at"
+
+
 class SocketHasNoPast(RunFailed):
     """A job with a socket source found a checkpoint; a socket cannot replay what its server has already sent."""
 

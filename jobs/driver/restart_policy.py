@@ -56,6 +56,7 @@ _ALWAYS: tuple[type[PenstockError], ...] = (
     errors.DatabaseUnreachable,
     errors.LeaseLost,
     errors.NoKafkaCredentials,
+    errors.NotCommitted,
     errors.OffsetGone,
     errors.SavepointDamaged,
     errors.SavepointMissing,

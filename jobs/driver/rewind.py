@@ -79,7 +79,7 @@ def to(start: StartPoint, sources: Mapping[str, KafkaSource], brokers: Brokers) 
 
     Raises:
         RewindImpossible: JOB-093, the time is in the future, or records since then are gone.
-        PenstockError: JOB-001, JOB-002, JOB-020.
+        PenstockError: JOB-001, JOB-002, JOB-020, JOB-107.
     """
     refuse_the_future(start)
     since = sources if start == "spec" else {name: _from(source, start) for name, source in sources.items()}

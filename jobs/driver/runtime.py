@@ -141,7 +141,7 @@ class Driver:
 
         Raises:
             PenstockError: JOB-001 to JOB-009, JOB-020 to JOB-023, JOB-050 to JOB-063, JOB-070, JOB-080 to JOB-086,
-                JOB-092 to JOB-099, JOB-101, JOB-105, JOB-106, JOB-108, JOB-109.
+                JOB-092 to JOB-099, JOB-101, JOB-105 to JOB-109.
                 A query that hangs ends the driver by `hung`.
         """
         forget_ready()

@@ -46,7 +46,7 @@ class StartOffsets:
             begun: whether all queries have a checkpoint, which takes precedence over offsets committed to the consumer group.
 
         Raises:
-            PenstockError: JOB-001, JOB-002, JOB-008, JOB-009, JOB-020, JOB-023, JOB-093.
+            PenstockError: JOB-001, JOB-002, JOB-008, JOB-009, JOB-020, JOB-023, JOB-093, JOB-107.
         """
         sources = self._spec.kafka_sources
         if not sources:

@@ -6,17 +6,18 @@ import difflib
 import re
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from datetime import datetime
+from contextlib import contextmanager
 from functools import cached_property
 from typing import TypeVar
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
 from penstock.jobs.configuration.kafka_access import KafkaAccess
-from penstock.jobs.errors import BrokersUnreachable, OffsetGone, RecordsGone, TopicNotFound
+from penstock.jobs.errors import BrokersUnreachable, NotCommitted, OffsetGone, RecordsGone, TopicNotFound
 from penstock.jobs.kafka.security import client_settings
 from penstock.jobs.spec import KafkaSource
 from penstock.jobs.spec.sources import STARTING_OFFSETS
+from penstock.jobs.spec.times import epoch_ms
 from penstock.sizing.errors import raise_all
 
 Answer = TypeVar("Answer")
@@ -41,7 +42,7 @@ class Brokers:
 
     Args:
         access: to the brokers.
-        group: the consumer group whose committed offsets count.
+        group: the consumer group whose committed offsets count, for sources that name none.
 
     Raises:
         NoKafkaCredentials: JOB-010.
@@ -49,6 +50,7 @@ class Brokers:
 
     def __init__(self, access: KafkaAccess, group: str) -> None:
         self._address = access.address
+        self._group = group
         self._settings = {
             **client_settings(access),
             "group.id": group,
@@ -81,6 +83,7 @@ class Brokers:
         Raises:
             TopicNotFound: JOB-002, also for a pattern that matches no topic.
             OffsetGone: JOB-020.
+            NotCommitted: JOB-107.
             BrokersUnreachable: JOB-001.
         """
         return {
@@ -93,14 +96,14 @@ class Brokers:
 
         Raises:
             OffsetGone: JOB-020, a committed offset that the partition no longer has.
+            NotCommitted: JOB-107, a partition without a committed offset that must have one.
             BrokersUnreachable: JOB-001.
         """
-        where = source.starting_offsets
         try:
             edges = {number: self._edges(self._consumer, topic, number) for number in range(partitions)}
             latest = self._latest(source, topic, edges)
             # Spark refuses a start after the end: a time or a committed offset may be within an open transaction.
-            return {number: min(start, latest[number]) for number, start in self._asked(where, topic, edges, latest, begun=begun).items()}
+            return {number: min(start, latest[number]) for number, start in self._asked(source, topic, edges, latest, begun=begun).items()}
         except KafkaException as error:
             raise self._unreachable(error) from None
 
@@ -224,20 +227,40 @@ class Brokers:
         return fitting
 
     def _asked(
-        self, where: str, topic: str, edges: Mapping[int, tuple[int, int]], latest: Mapping[int, int], *, begun: bool
+        self, source: KafkaSource, topic: str, edges: Mapping[int, tuple[int, int]], latest: Mapping[int, int], *, begun: bool
     ) -> dict[int, int]:
+        where = source.starting_offsets
         if where not in STARTING_OFFSETS:
-            return {**latest, **self._since(topic, len(edges), round(datetime.fromisoformat(where).timestamp() * 1000))}
+            return {**latest, **self._since(topic, len(edges), epoch_ms(where))}
         earliest = {number: first for number, (first, _) in edges.items()}
-        fallback = earliest if where.endswith("earliest") else dict(latest)
-        return fallback | (self._committed(topic, edges) if where.startswith("committed") and not begun else {})
+        fallback = dict(latest) if where.endswith("latest") else earliest
+        if begun or not where.startswith("committed"):
+            return fallback
+        committed = self._committed(source.starting_group or self._group, topic, edges)
+        if where == "committed" and (missing := sorted(edges.keys() - committed.keys())):
+            raise _never_committed(source.starting_group or self._group, topic, missing)
+        return fallback | committed
 
-    def _committed(self, topic: str, edges: Mapping[int, tuple[int, int]]) -> dict[int, int]:
+    def _committed(self, group: str, topic: str, edges: Mapping[int, tuple[int, int]]) -> dict[int, int]:
+        """Partition -> offset that a group has committed; partitions without one are left out. The group does not have to be idle."""
         asked = [TopicPartition(topic, number) for number in edges]
-        partitions = _answer(lambda: self._consumer.committed(asked, timeout=TIMEOUT_S))
+        with self._of_group(group) as consumer:
+            partitions = _answer(lambda: consumer.committed(asked, timeout=TIMEOUT_S))
         committed = {place.partition: place.offset for place in partitions if place.offset >= 0}
         raise_all(_gone(topic, number, offset, edges[number]) for number, offset in committed.items() if _outside(offset, edges[number]))
         return committed
+
+    @contextmanager
+    def _of_group(self, group: str) -> Iterator[Consumer]:
+        """A client that asks for a group's offsets, without being a member."""
+        if group == self._group:
+            yield self._consumer
+            return
+        other = Consumer({**self._settings, "group.id": group})
+        try:
+            yield other
+        finally:
+            other.close()
 
     def _since(self, topic: str, partitions: int, time_ms: int) -> dict[int, int]:
         """Partition -> offset of the first record at or after the time; partitions without one are left out."""
@@ -284,6 +307,14 @@ def _gone(topic: str, partition: int, offset: int, edges: tuple[int, int]) -> Of
     need = f"an offset from {edges[0]} to {edges[1]}, the range available on the brokers"
     fix = "reset the group's offset, or set startingOffsets to earliest, latest or a time"
     return OffsetGone(path=f"topic {topic}, partition {partition}", given=str(offset), need=need, fix=fix)
+
+
+def _never_committed(group: str, topic: str, partitions: list[int]) -> NotCommitted:
+    need = f"an offset that the group {group} has committed, of each partition"
+    fix = "correct startingGroup, or commit offsets to the group; committed-or-earliest or committed-or-latest starts such partitions there"
+    numbers = ", ".join(map(str, partitions))
+    given = f"none of partition{'' if len(partitions) == 1 else 's'} {numbers}"
+    return NotCommitted(path=f"topic {topic}", given=given, need=need, fix=fix)
 
 
 def _unread(topic: str, partition: int, offset: int, edges: tuple[int, int]) -> RecordsGone:

@@ -138,6 +138,7 @@ _EFFECTS: dict[str, FieldEffect] = {
     f"{_SOURCE}.kafka.pattern": _SUBSCRIPTION,
     f"{_SOURCE}.kafka.partitions": _TOPIC,
     f"{_SOURCE}.kafka.startingOffsets": FieldEffect("restart", "only a query without a micro-batch starts there"),
+    f"{_SOURCE}.kafka.startingGroup": FieldEffect("restart", "only a query without a micro-batch starts where this group is"),
     **dict.fromkeys(
         (
             f"{_SOURCE}.kafka.value",

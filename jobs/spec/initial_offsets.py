@@ -8,8 +8,7 @@ from typing import Annotated, Literal, cast
 from pydantic import BeforeValidator, Field, TypeAdapter, ValidationError, WithJsonSchema
 
 from penstock.jobs.spec.part import TOPIC_PATTERN, Topic
-from penstock.jobs.spec.sources import DATE_TIME_PATTERN
-from penstock.jobs.spec.times import LATEST_MS, TIME_NEEDED, TimeMs
+from penstock.jobs.spec.times import DATE_TIME_PATTERN, LATEST_MS, TIME_NEEDED, TimeMs
 
 # The time of the savepoint's last micro-batch, of each query its own.
 SAVEPOINT_TIME = "savepointTime"

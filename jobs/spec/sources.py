@@ -3,34 +3,34 @@
 from __future__ import annotations
 
 import re
-from datetime import datetime
 from typing import Annotated, Literal, Self
 
-from pydantic import AfterValidator, Field, WithJsonSchema, model_validator
+from pydantic import AfterValidator, BeforeValidator, Field, TypeAdapter, ValidationError, WithJsonSchema, model_validator
 
 from penstock.jobs.spec.kinds import OneKind
 from penstock.jobs.spec.part import PATH_PATTERN, DurationMs, Name, Part, Topic, exactly_one
+from penstock.jobs.spec.times import DATE_TIME_PATTERN, LATEST_MS, TIME_NEEDED, TimeMs
 
 # Values of `startingOffsets` other than a point in time.
-STARTING_OFFSETS = ("committed-or-latest", "committed-or-earliest", "earliest", "latest")
-# ISO 8601 with a UTC offset.
-DATE_TIME_PATTERN = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}[T ][0-9]{2}:[0-9]{2}(:[0-9]{2}(\.[0-9]+)?)?(Z|[+-][0-9]{2}:[0-9]{2})$"
+STARTING_OFFSETS = ("committed-or-latest", "committed-or-earliest", "committed", "earliest", "latest")
 # Kafka, GroupCoordinator: a group id is not empty and has at most 249 characters where it is part of metric names; Spark adds a UUID.
 GROUP_PATTERN = r"^[A-Za-z0-9._-]{1,180}$"
+# Any id that others have chosen, without the wildcards and variables of an IAM policy, which names it.
+STARTING_GROUP_PATTERN = r"^[A-Za-z0-9._:/@+=-]{1,255}$"
+_TIME = TypeAdapter(TimeMs)
 # Beside the spec: a pod gets both in one ConfigMap, whose keys can't contain a slash.
 SCHEMA_PATTERN = r"^[A-Za-z0-9._-]+\.avsc$"
 
 
-def _starting_offsets(value: str) -> str:
+def _starting_offsets(value: object) -> object:
+    """The name, or the time as it is written; epoch milliseconds as text."""
     if value in STARTING_OFFSETS:
         return value
     try:
-        moment = datetime.fromisoformat(value)
-    except ValueError:
-        moment = None
-    if moment is None or moment.tzinfo is None:
-        raise ValueError(f"one of {', '.join(STARTING_OFFSETS)}, or a time as 2026-11-21T12:00:00+05:30")
-    return value
+        _TIME.validate_python(value, strict=True)
+    except ValidationError:
+        raise ValueError(f"one of {', '.join(STARTING_OFFSETS)}, or {TIME_NEEDED}") from None
+    return str(value)
 
 
 def _topic_regex(value: str) -> str:
@@ -43,8 +43,16 @@ def _topic_regex(value: str) -> str:
 
 StartingOffsets = Annotated[
     str,
-    AfterValidator(_starting_offsets),
-    WithJsonSchema({"anyOf": [{"enum": list(STARTING_OFFSETS)}, {"type": "string", "format": "date-time", "pattern": DATE_TIME_PATTERN}]}),
+    BeforeValidator(_starting_offsets),
+    WithJsonSchema(
+        {
+            "anyOf": [
+                {"enum": list(STARTING_OFFSETS)},
+                {"type": "string", "format": "date-time", "pattern": DATE_TIME_PATTERN},
+                {"type": "integer", "minimum": 0, "maximum": LATEST_MS},
+            ]
+        }
+    ),
 ]
 
 
@@ -107,7 +115,9 @@ class KafkaSource(Part):
         pattern: a regular expression as an alternative, for the topics that exist when the query starts.
         partitions: partitions of the topic, or of each of them; by default the plan's parallelism.
         starting_offsets: where a job without a checkpoint starts. ``committed-or-...`` starts at the committed offsets of the consumer
-            group, if it has any; a point in time starts at the first records that are not older.
+            group, if it has any, ``committed`` requires one of each partition; a point in time starts at the first records that are not
+            older.
+        starting_group: the consumer group whose committed offsets count; by default ``penstock.<job>``. Nothing is committed to it.
         value: format of a record's value; ``text`` and ``bytes`` read it as the only field of the schema.
         avro: required for Avro values.
         csv: for CSV values.
@@ -128,6 +138,7 @@ class KafkaSource(Part):
     pattern: Annotated[str, AfterValidator(_topic_regex), Field(min_length=1, max_length=1000)] | None = None
     partitions: Annotated[int, Field(ge=1, le=10_000)] | None = None
     starting_offsets: StartingOffsets = "committed-or-latest"
+    starting_group: Annotated[str, Field(pattern=STARTING_GROUP_PATTERN)] | None = None
     value: Literal["json", "avro", "csv", "text", "bytes"] = "json"
     avro: Avro | None = None
     csv: Csv | None = None
@@ -146,6 +157,8 @@ class KafkaSource(Part):
             raise ValueError("avro: {schemaFile: ...} with value: avro, and only with it")
         if self.csv is not None and self.value != "csv":
             raise ValueError("csv only with value: csv")
+        if self.starting_group is not None and not self.starting_offsets.startswith("committed"):
+            raise ValueError("startingGroup only with startingOffsets: committed or committed-or-...")
         if (self.tombstones == "delete") != (self.key is not None):
             raise ValueError("key: {fields: [...]} with tombstones: delete, and only with it")
         return self

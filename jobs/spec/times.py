@@ -5,10 +5,10 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Annotated
 
-from pydantic import BeforeValidator, Field, WithJsonSchema
+from pydantic import BeforeValidator, Field, TypeAdapter, WithJsonSchema
 
-from penstock.jobs.spec.sources import DATE_TIME_PATTERN
-
+# ISO 8601 with a UTC offset.
+DATE_TIME_PATTERN = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}[T ][0-9]{2}:[0-9]{2}(:[0-9]{2}(\.[0-9]+)?)?(Z|[+-][0-9]{2}:[0-9]{2})$"
 # The end of year 9999, the last that ISO 8601 writes with four digits.
 LATEST_MS = 253_402_300_799_999
 TIME_NEEDED = "a time with its offset from UTC as 2026-11-21T12:00:00+05:30, or epoch milliseconds"
@@ -45,3 +45,9 @@ TimeMs = Annotated[
         }
     ),
 ]
+_TIME = TypeAdapter(TimeMs)
+
+
+def epoch_ms(text: str) -> int:
+    """Epoch milliseconds of a valid time."""
+    return _TIME.validate_python(text)

@@ -109,8 +109,8 @@ def _of_a_run(spec: SpecFile, scratch: Scratch) -> dict[str, Any]:
 
 def _sources(spec: SpecFile, since: str) -> Iterator[tuple[str, Any]]:
     for name, source in spec.document.data["spec"]["sources"].items():
-        # The consumer group is the job's, whose offsets are not ours to commit.
-        kafka = {key: value for key, value in source["kafka"].items() if key != "commitOffsets"}
+        # The consumer group is the job's, whose offsets are not ours to commit; and neither it nor another one says where it starts.
+        kafka = {key: value for key, value in source["kafka"].items() if key not in ("commitOffsets", "startingGroup")}
         yield name, {**source, "kafka": {**kafka, "startingOffsets": since}}
 
 

@@ -202,6 +202,15 @@ def test_topics_of_a_pattern_and_readers_of_a_prefix_are_the_jobs(tmp_path: Path
     assert not may(rights, "kafka-cluster:AlterGroup", f"{groups}/team.other")
 
 
+def test_a_job_that_takes_over_from_another_group_may_read_its_offsets_and_no_more(tmp_path: Path) -> None:
+    kafka = {"topic": "debits", "startingOffsets": "committed", "startingGroup": "ledger"}
+    rights = statements(spec(tmp_path, "taking-over", sources={"a": {"kafka": kafka}}, local={}), BUCKETS, BROKERS)
+    group = f"{KAFKA}:group/the-brokers/uuid-1/ledger"
+    assert may(rights, "kafka-cluster:DescribeGroup", group)
+    assert not may(rights, "kafka-cluster:AlterGroup", group)
+    assert not may(rights, "kafka-cluster:DescribeGroup", f"{group}-2")
+
+
 def test_a_job_without_topics_to_read_may_mark_its_transactions(tmp_path: Path) -> None:
     document = yaml.safe_load((SPECS / "keyword_lines.yaml").read_text("utf-8"))
     document["spec"]["sinks"]["out"] = {"kafka": {"topic": "kept-lines", "guarantee": "exactly-once"}}

@@ -19,7 +19,7 @@ from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewPartitions
 
 from penstock.jobs.configuration.kafka_access import KafkaAccess
-from penstock.jobs.errors import AvroSchemaUnread, OffsetGone, SocketHasNoPast, TopicNotFound
+from penstock.jobs.errors import AvroSchemaUnread, NotCommitted, OffsetGone, SocketHasNoPast, TopicNotFound
 from penstock.jobs.kafka.brokers import Brokers
 from penstock.jobs.spec import KafkaSource
 from penstock.scripts.local import kafka_topics
@@ -128,6 +128,7 @@ def test_a_job_without_a_checkpoint_starts_where_its_spec_says(kafka: KafkaBroke
         assert start("2025-04-05T17:57:40+05:30") == {0: 1, 1: 0}
         assert start("2025-04-05T12:27:40.001+00:00") == {0: 2, 1: 0}
         assert start("2025-04-06T00:00:00+00:00") == {0: 3, 1: 0}
+        assert start("1743856060000") == {0: 1, 1: 0}
         brokers.commit({name: {0: 2}})
         assert start("committed-or-latest") == {0: 2, 1: 0}
         assert start("committed-or-earliest") == {0: 2, 1: 0}
@@ -135,6 +136,34 @@ def test_a_job_without_a_checkpoint_starts_where_its_spec_says(kafka: KafkaBroke
         with pytest.raises(OffsetGone, match="from 0 to 3"):
             start("committed-or-latest")
         assert start("committed-or-latest", begun=True) == {0: 3, 1: 0}, "a checkpoint goes before the group"
+
+
+def test_a_job_takes_over_where_another_consumer_has_stopped(kafka: KafkaBroker) -> None:
+    name = f"t{uuid.uuid4().hex[:8]}"
+    kafka_topics.create(kafka.address, {name: 2})
+    _write(kafka.address, name, {"value": b"{}"}, {"value": b"{}"}, {"value": b"{}", "partition": 1})
+    with _brokers(kafka, f"{name}.own") as brokers, _brokers(kafka, f"{name}.old") as old:
+
+        def start(where: str, group: str | None = f"{name}.old", *, begun: bool = False) -> dict[int, int]:
+            source = _source(topic=name, startingOffsets=where, startingGroup=group)
+            return brokers.starts({"a": source}, begun=begun)["a"][name]
+
+        with pytest.raises(NotCommitted, match="none of partitions 0, 1") as missing:
+            start("committed")
+        assert f"the group {name}.old has committed" in missing.value.render()
+        old.commit({name: {0: 1}})
+        with pytest.raises(NotCommitted, match="none of partition 1"):
+            start("committed")
+        assert start("committed-or-latest") == {0: 1, 1: 1}
+        assert start("committed-or-earliest") == {0: 1, 1: 0}
+        old.commit({name: {1: 1}})
+        assert start("committed") == {0: 1, 1: 1}
+        assert start("committed", begun=True) == {0: 0, 1: 0}, "a checkpoint goes before the group"
+        with pytest.raises(NotCommitted, match="none of partitions 0, 1"):
+            start("committed", None)
+        old.commit({name: {0: 9}})
+        with pytest.raises(OffsetGone, match="from 0 to 2"):
+            start("committed")
 
 
 def test_a_pattern_selects_the_existing_topics(kafka: KafkaBroker) -> None:

@@ -12,6 +12,7 @@ from pydantic import ValidationError
 from penstock.jobs.errors import AvroSchemaUnread
 from penstock.jobs.spec import FilesSource, KafkaSource, load
 from penstock.jobs.spec.avro_schemas import avro_schemas
+from penstock.jobs.spec.times import epoch_ms
 
 
 def _kafka(**fields: Any) -> KafkaSource:
@@ -25,7 +26,12 @@ def _kafka(**fields: Any) -> KafkaSource:
         ({"topic": "a", "pattern": "a.*"}, "exactly one of"),
         ({"pattern": "a("}, "a regular expression"),
         ({"topic": "a", "startingOffsets": "yesterday"}, "one of committed-or-latest"),
-        ({"topic": "a", "startingOffsets": "2026-11-21T12:00:00"}, "or a time as 2026-11-21T12:00:00"),
+        ({"topic": "a", "startingOffsets": "2026-11-21T12:00:00"}, "or a time with its offset from UTC as 2026-11-21"),
+        ({"topic": "a", "startingOffsets": -1}, "or epoch milliseconds"),
+        ({"topic": "a", "startingOffsets": True}, "or epoch milliseconds"),
+        ({"topic": "a", "startingOffsets": 1e30}, "or epoch milliseconds"),
+        ({"topic": "a", "startingOffsets": "earliest", "startingGroup": "g"}, "startingGroup only with startingOffsets: committed"),
+        ({"topic": "a", "startingOffsets": "committed", "startingGroup": "*"}, "String should match pattern"),
         ({"topic": "a", "value": "avro"}, "avro: {schemaFile: ...} with value: avro"),
         ({"topic": "a", "avro": {"schemaFile": "a.avsc"}}, "and only with it"),
         ({"topic": "a", "value": "avro", "avro": {"schemaFile": "folder/a.avsc"}}, "String should match pattern"),
@@ -57,6 +63,11 @@ def test_a_kafka_source_has_all_its_fields() -> None:
         maxOffsetsPerTrigger=1000,
     )
     assert source.named == ("a", "b") and source.key is not None and source.key.format == "json"
+
+
+@pytest.mark.parametrize("text", ["2026-11-21T12:00:00+05:30", 1_795_242_600_000, "1795242600000"])
+def test_a_start_is_a_time_in_one_of_two_forms(text: str | int) -> None:
+    assert epoch_ms(_kafka(topic="a", startingOffsets=text).starting_offsets) == 1_795_242_600_000
 
 
 def test_csv_settings_are_for_csv_files() -> None:

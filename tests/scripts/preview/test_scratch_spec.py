@@ -46,6 +46,7 @@ def _spec(folder: Path, **spec: Any) -> SpecFile:
 
 def test_a_run_ends_commits_no_offsets_and_writes_to_scratch_sinks_alone(tmp_path: Path) -> None:
     spec = _spec(tmp_path)
+    spec.document.data["spec"]["sources"]["a"]["kafka"]["startingGroup"] = "another"
     scratch = written(spec, Scratch(SINCE, SAVEPOINT), tmp_path / "before", [tmp_path]).job.spec
     assert (scratch.bounded, scratch.trigger, scratch.initial_savepoint_path) == (True, "availableNow", SAVEPOINT)
     source = scratch.kafka_sources["a"]
