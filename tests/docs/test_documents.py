@@ -36,6 +36,7 @@ from tests.scripts.cli.called import Called, penstock
 PAGES = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").rglob("*.md")), ROOT / "requirements/README.md"]
 README, CONTRIBUTING, JOB_SPEC = ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "docs/job-spec.md"
 SIZING, ENVIRONMENT, PLACEMENT = ROOT / "docs/sizing.md", ROOT / "docs/environment.md", ROOT / "docs/placement.md"
+TUTORIALS = sorted((ROOT / "docs/tutorials").glob("*.md"))
 QUICKSTART, COMMANDS, JOBS = ROOT / "docs/quickstart.md", ROOT / "docs/commands.md", ROOT / "docs/jobs.md"
 README_LINES = 150
 COMMAND = ".venv/bin/penstock"
@@ -67,7 +68,7 @@ def _blocks(page: Path, language: str) -> list[str]:
 
 def _files(page: Path) -> dict[str, str]:
     """The files that a page shows: a line with the name in backquotes, then the fenced block."""
-    shown = re.findall(r"^`([\w.]+)`\n```\w+\n(.*?)^```$", page.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL)
+    shown = re.findall(r"^`([\w./]+)`\n```\w+\n(.*?)^```$", page.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL)
     return dict(shown)
 
 
@@ -156,7 +157,7 @@ def test_every_relative_link_leads_to_something(page: Path) -> None:
     assert dead == []
 
 
-@pytest.mark.parametrize("page", [README, QUICKSTART, COMMANDS, JOBS, CONTRIBUTING, SIZING, ENVIRONMENT, PLACEMENT], ids=_name)
+@pytest.mark.parametrize("page", [README, QUICKSTART, COMMANDS, JOBS, CONTRIBUTING, SIZING, ENVIRONMENT, PLACEMENT, *TUTORIALS], ids=_name)
 def test_every_command_shown_exists_with_its_options(page: Path) -> None:
     commands = _commands(page)
     assert commands
