@@ -28,7 +28,17 @@ def names(paths: list[Path]) -> list[str]:
 
 
 def test_there_are_locks_to_look_at() -> None:
-    expected = {"build.lock", "checkov.lock", "flink.lock", "image.lock", "localstack.lock", "main.lock", "plots.lock", "uv.lock"}
+    expected = {
+        "build.lock",
+        "checkov.lock",
+        "flink.lock",
+        "image.lock",
+        "localstack.lock",
+        "main.lock",
+        "plots.lock",
+        "site.lock",
+        "uv.lock",
+    }
     assert expected == set(names(LOCKS))
     assert names(POMS) == ["flink-jars.pom.xml", "kafka-jars.pom.xml", "spark-jars.pom.xml"]
 

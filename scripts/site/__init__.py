@@ -1,0 +1,1 @@
+"""The documentation as a site: pages from the repository's Markdown, rendered offline, with every link checked."""
