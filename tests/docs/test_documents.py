@@ -36,8 +36,10 @@ from tests.scripts.cli.called import Called, penstock
 PAGES = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").rglob("*.md")), ROOT / "requirements/README.md"]
 README, CONTRIBUTING, JOB_SPEC = ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "docs/job-spec.md"
 SIZING, ENVIRONMENT, PLACEMENT = ROOT / "docs/sizing.md", ROOT / "docs/environment.md", ROOT / "docs/placement.md"
-TUTORIALS = sorted((ROOT / "docs/tutorials").glob("*.md"))
 QUICKSTART, COMMANDS, JOBS = ROOT / "docs/quickstart.md", ROOT / "docs/commands.md", ROOT / "docs/jobs.md"
+TUTORIALS = ROOT / "docs/tutorials"
+FIRST_JOB, SIZE_BEFORE = TUTORIALS / "first-job.md", TUTORIALS / "size-before-a-rollout.md"
+UPGRADE, SPOT_LOSS = TUTORIALS / "an-upgrade.md", TUTORIALS / "a-spot-loss.md"
 README_LINES = 150
 COMMAND = ".venv/bin/penstock"
 # The whole of a run on a busy machine with two cores.
@@ -86,7 +88,7 @@ def _commands(page: Path) -> list[str]:
 
 def _planning_commands() -> list[str]:
     """The commands in fenced blocks that plan something, of all the pages for users."""
-    pages = (README, COMMANDS, SIZING, ENVIRONMENT, PLACEMENT)
+    pages = (README, COMMANDS, SIZING, ENVIRONMENT, PLACEMENT, SIZE_BEFORE)
     lines = [line for page in pages for block in _blocks(page, "sh") for line in block.splitlines()]
     return list(dict.fromkeys(line for line in lines if line.removeprefix(f"{COMMAND} ").startswith(PLANNING)))
 
@@ -94,7 +96,7 @@ def _planning_commands() -> list[str]:
 def _shown_outputs() -> list[tuple[str, str]]:
     """The commands that a page shows right before what they print, with that."""
     pattern = re.compile(rf"^```sh\n{re.escape(COMMAND)} ([^\n]+)\n```\n```text\n(.*?)^```$", flags=re.MULTILINE | re.DOTALL)
-    pages = (README, COMMANDS, SIZING, PLACEMENT)
+    pages = (README, COMMANDS, SIZING, PLACEMENT, SIZE_BEFORE, SPOT_LOSS)
     return [(command, output) for page in pages for command, output in pattern.findall(page.read_text(encoding="utf-8"))]
 
 
@@ -129,7 +131,7 @@ def example(tmp_path: Path) -> Path:
 def desk(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with all that the pages' commands name: the files that the pages show, and those that they describe."""
     folder = tmp_path_factory.mktemp("desk")
-    for page in (README, JOBS, SIZING, PLACEMENT):
+    for page in (README, JOBS, SIZING, PLACEMENT, SIZE_BEFORE):
         for name, text in _files(page).items():
             (folder / name).write_text(text, encoding="utf-8")
     for name in ("jobs", "tests"):
@@ -157,7 +159,9 @@ def test_every_relative_link_leads_to_something(page: Path) -> None:
     assert dead == []
 
 
-@pytest.mark.parametrize("page", [README, QUICKSTART, COMMANDS, JOBS, CONTRIBUTING, SIZING, ENVIRONMENT, PLACEMENT, *TUTORIALS], ids=_name)
+@pytest.mark.parametrize(
+    "page", [README, QUICKSTART, COMMANDS, JOBS, CONTRIBUTING, SIZING, ENVIRONMENT, PLACEMENT, *sorted(TUTORIALS.glob("*.md"))], ids=_name
+)
 def test_every_command_shown_exists_with_its_options(page: Path) -> None:
     commands = _commands(page)
     assert commands
@@ -209,7 +213,7 @@ def test_a_cheap_command_of_contributing_does_what_it_says(line: str) -> None:
 @pytest.mark.parametrize("line", _planning_commands())
 def test_a_command_that_plans_does_what_the_page_says(line: str, desk: Path) -> None:
     ran = _penstock(*shlex.split(line.removeprefix(f"{COMMAND} ")), cwd=desk)
-    assert ran.returncode == (3 if "small.yaml" in line else 0), ran.stderr
+    assert ran.returncode == (3 if "small.yaml" in line or "four.yaml" in line else 0), ran.stderr
     assert ran.stdout
 
 
@@ -375,6 +379,25 @@ def test_the_transcript_has_both_jobs_and_their_verdicts() -> None:
 def test_what_the_readme_shows_of_a_run_is_in_the_transcript() -> None:
     (shown,) = [block for block in _blocks(README, "text") if "  verdict" in block]
     assert [line for line in shown.splitlines() if line not in _transcript().splitlines()] == []
+
+
+def test_the_repository_of_the_tutorials_has_what_they_show_and_change(tmp_path: Path) -> None:
+    made = _penstock("init", "page-stats", "--yes", cwd=tmp_path)
+    assert made.returncode == 0, made.stderr
+    repository = tmp_path / "page-stats"
+    app = (repository / "page_stats/page_views.py").read_text(encoding="utf-8")
+    shown, changed = _blocks(FIRST_JOB, "python")
+    assert shown in app
+    # Each line that a tutorial takes away is one of the app's, or what the change before has made of one.
+    for block in _blocks(UPGRADE, "diff"):
+        removed, added = (line[1:] for line in block.splitlines())
+        assert app.count(removed) == 1
+        app = app.replace(removed, added)
+        compile(app, "page_views.py", "exec")
+    assert changed.strip() in app
+    sized = _penstock("size", "specs/page_views.yaml", "-e", "dev", "--no-check", cwd=repository)
+    (output,) = _blocks(FIRST_JOB, "text")
+    assert [line for line in output.splitlines() if line not in sized.stdout.splitlines()] == []
 
 
 def test_the_example_job_is_complete_and_valid(example: Path) -> None:

@@ -13,8 +13,8 @@ from tests.docs.test_documents import _blocks
 from tests.scripts.cli.called import penstock
 
 
-def test_every_page_is_a_known_tutorial_and_linked() -> None:
-    pages = {path.stem for path in (ROOT / "docs/tutorials").glob("*.md")}
+def test_every_page_about_another_engine_is_a_known_tutorial_and_linked() -> None:
+    pages = {path.stem for path in (ROOT / "docs/tutorials").glob("from-*.md")}
     assert pages == set(tutorials.JOBS)
     for linking in ("README.md", "docs/own-repository.md"):
         text = (ROOT / linking).read_text(encoding="utf-8")
