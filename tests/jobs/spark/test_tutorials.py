@@ -10,7 +10,7 @@ import json
 import sys
 import uuid
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from typing import Any
@@ -99,7 +99,7 @@ class TestThePlainJob:
         assert (watermark.isoformat(), offsets) == ("2025-11-04T12:06:30+00:00", [f"{old.topic},0,7", f"{old.topic},1,0"])
         spec = repository / "specs/revenue.yaml"
         spec.write_text(spec.read_text(encoding="utf-8").replace("2025-11-04T00:00:00Z", "2025-11-04T12:05:00Z"), encoding="utf-8")
-        new = JobUnderTest(spec, session, tmp_path / "new", app_path=[repository])
+        new = JobUnderTest(spec, session, tmp_path / "new", app_path=[repository], held=ExitStack())
         written = new.run(*shown.ORDERS)["revenue"]
         assert old.rows()
         assert written
