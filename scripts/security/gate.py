@@ -115,7 +115,8 @@ def run(
     scanned = [parts.of_stack(stack, references, names) for stack in stacks]
     scanned.append(parts.of_image(DOCKERFILE.read_text(encoding="utf-8")))
     examined = examine(scanned, stacks, references, folder, show=show, kept=kept or KeptScans())
-    return judge(examined, {part.name: part.expected for part in scanned}, waived, today)
+    objects = [path for part in scanned for path in part.digests]
+    return judge(examined, {part.name: part.expected for part in scanned}, waived, today, objects)
 
 
 def names_of(environment: Environment, planned: EnvironmentPlans) -> dict[str, str]:
@@ -125,7 +126,9 @@ def names_of(environment: Environment, planned: EnvironmentPlans) -> dict[str, s
         environment: the environment.
         planned: plans of its jobs.
     """
-    own = {environment.name: "ENVIRONMENT", environment.spec.account: "ACCOUNT", environment.spec.region: "REGION"}
+    spec = environment.spec
+    own = {environment.name: "ENVIRONMENT", spec.account: "ACCOUNT", spec.region: "REGION"}
+    own |= {spec.buckets.checkpoints: "CHECKPOINTS_BUCKET", spec.buckets.output: "OUTPUT_BUCKET"}
     return {**{job.name: "JOB" for job in planned.jobs}, **own}
 
 
@@ -184,7 +187,7 @@ def _planned(new: Sequence[Part], stacks: Sequence[Stack], references: Reference
     return [parts.planned(part, plans[part.name], of[part.name], references) if part.name in plans else part for part in new]
 
 
-def judge(examined: Examined, resources: Mapping[str, int], waived: Sequence[Waiver], today: datetime.date) -> Scanned:
+def judge(examined: Examined, resources: Mapping[str, int], waived: Sequence[Waiver], today: datetime.date, objects: Sequence[str] = ()) -> Scanned:
     """Apply the waivers to the findings and check that nothing was skipped.
 
     Args:
@@ -192,12 +195,13 @@ def judge(examined: Examined, resources: Mapping[str, int], waived: Sequence[Wai
         resources: number of resources or manifests, by part.
         waived: the waivers.
         today: the current date.
+        objects: paths of all resources and manifests.
     """
     findings = examined.findings
     accepted = {finding: waiver for finding in findings for waiver in waived if waiver.covers(finding)}
     left = tuple(finding for finding in findings if finding not in accepted)
     faults: list[PenstockError] = [*_incomplete(examined), *(_open(finding, waived) for finding in left)]
-    faults += waivers.faults(waived, findings, list(resources), today)
+    faults += waivers.faults(waived, findings, [*resources, *objects], today)
     return Scanned(dict(resources), examined.kept, left, tuple(accepted.items()), tuple(faults))
 
 

@@ -25,6 +25,7 @@ class Waiver(BaseModel):
         digests: digests of the objects that it was given for, each of 16 hexadecimal digits.
         reason: why it is accepted.
         expires: last day on which the waiver is valid.
+        needs: an object without which no finding is expected, so that the waiver is not unused where it is not scanned; None: always.
     """
 
     model_config = ConfigDict(frozen=True, strict=True, extra="forbid")
@@ -35,6 +36,7 @@ class Waiver(BaseModel):
     digests: Annotated[tuple[Annotated[str, Field(pattern=r"^[0-9a-f]{16}$")], ...], Field(strict=False, min_length=1)]
     reason: Annotated[str, Field(min_length=20)]
     expires: datetime.date
+    needs: Annotated[str, Field(min_length=3)] | None = None
 
     def covers(self, finding: Finding) -> bool:
         """Whether the waiver accepts a finding: it names the rule and the object, which is as it was."""
@@ -77,7 +79,7 @@ def faults(waivers: Sequence[Waiver], findings: Sequence[Finding], scanned: Sequ
     Args:
         waivers: all waivers.
         findings: findings of the scan.
-        scanned: scanned parts; waivers of other parts do not count as unused.
+        scanned: scanned parts, and the objects that a waiver may need; waivers of other parts do not count as unused.
         today: the current date.
     """
     return [fault for waiver in waivers for fault in _faults_of(waiver, findings, scanned, today)]
@@ -88,7 +90,8 @@ def _faults_of(waiver: Waiver, findings: Sequence[Finding], scanned: Sequence[st
     if waiver.expires < today:
         fix = "fix the finding, or review the reason and set a new date"
         yield ExpiredWaiver(path=what, given=str(waiver.expires), need=f"an expiry date of {today} or later", fix=fix)
-    if waiver.path.split("/")[0] in scanned and not any(waiver.names(finding) for finding in findings):
+    expected = waiver.path.split("/")[0] in scanned and (waiver.needs is None or waiver.needs in scanned)
+    if expected and not any(waiver.names(finding) for finding in findings):
         yield UnusedWaiver(path=what, need="a matching finding", fix="remove the waiver")
 
 

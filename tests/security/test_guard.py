@@ -130,3 +130,17 @@ def test_penstocks_own_rules_find_in_the_shipped_stacks_only_what_is_waived(ship
     of_stacks = [parts.of_stack(stack, references, names) for stack in shipped.values()]
     left = [one for part in of_stacks for one in map(part.with_digest, part.findings) if not any(waiver.covers(one) for waiver in accepted)]
     assert left == []
+
+
+def test_a_waiver_of_the_shipped_buckets_holds_for_buckets_of_other_names(shipped: dict[str, Stack], tmp_path: Path) -> None:
+    environment = load("production")
+    spec = environment.spec
+    buckets = spec.buckets.model_copy(update={"checkpoints": "team-checkpoints-123456789012", "output": "team-output"})
+    own = environment.with_spec(buckets=buckets)
+    planned = deployable_plans(own)
+    stacks = {stack.name: stack for stack in offline_plan.stacks_offline(own, planned, tmp_path)}
+    digests = [
+        parts.of_stack(of["checkpoints"], References(of.values()), gate.names_of(one, planned)).digests
+        for one, of in ((environment, shipped), (own, stacks))
+    ]
+    assert digests[0] == digests[1]

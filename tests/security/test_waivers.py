@@ -70,6 +70,13 @@ def test_a_waiver_that_covers_nothing_is_a_fault_where_its_part_was_scanned(tmp_
     assert waivers.faults(content, [], ["network"], TODAY) == []
 
 
+def test_a_waiver_that_needs_another_object_is_unused_only_where_that_is(tmp_path: Path) -> None:
+    needs = "checkpoints/aws_s3_bucket.logs"
+    content = waivers.read(_file(tmp_path, f'{WAIVER.rstrip()}\nneeds = "{needs}"\n'))
+    assert waivers.faults(content, [], ["checkpoints"], TODAY) == []
+    assert _kinds(waivers.faults(content, [], ["checkpoints", needs], TODAY)) == [UnusedWaiver]
+
+
 @pytest.mark.parametrize(("day", "kinds"), [("2026-11-21", []), ("2026-11-20", [ExpiredWaiver])])
 def test_a_waiver_holds_up_to_its_last_day(tmp_path: Path, day: str, kinds: list[type[PenstockError]]) -> None:
     content = waivers.read(_file(tmp_path, WAIVER.replace("2027-11-21", day)))
