@@ -167,7 +167,7 @@ def test_the_wheel_has_one_top_level_name_and_all_data(wheel: Path) -> None:
         timeout=60,
     ).stdout.split()
     # Shell scripts and what the tests with a Kubernetes API are built from belong to a checkout.
-    shell = ("scripts/setup", "scripts/quickstart", "scripts/test", "scripts/benchmark", "scripts/chaos")
+    shell = ("scripts/setup", "scripts/quickstart", "scripts/test", "scripts/benchmark", "scripts/chaos", "scripts/docs")
     own = (*shell, "scripts/kube/modules/", "scripts/kube/node_programs/", "scripts/kube/promtool/", "scripts/kube/registry/")
     wanted = {f"penstock/{name}" for name in tracked if not name.startswith(own)}
     assert wanted <= names, sorted(wanted - names)
