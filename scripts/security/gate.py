@@ -187,7 +187,9 @@ def _planned(new: Sequence[Part], stacks: Sequence[Stack], references: Reference
     return [parts.planned(part, plans[part.name], of[part.name], references) if part.name in plans else part for part in new]
 
 
-def judge(examined: Examined, resources: Mapping[str, int], waived: Sequence[Waiver], today: datetime.date, objects: Sequence[str] = ()) -> Scanned:
+def judge(
+    examined: Examined, resources: Mapping[str, int], waived: Sequence[Waiver], today: datetime.date, objects: Sequence[str] = ()
+) -> Scanned:
     """Apply the waivers to the findings and check that nothing was skipped.
 
     Args:
