@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import time
 from pathlib import Path
 
 import pytest
@@ -45,14 +44,12 @@ def test_the_users_own_localstack_is_used_as_it_is(everything: AppliedStacks, tm
 
 
 def test_an_endpoint_that_is_no_localstack_is_an_error(everything: AppliedStacks, tmp_path: Path) -> None:
-    started_s = time.monotonic()
     moto = everything.client("eks").meta.endpoint_url
     for endpoint in (moto, "http://127.0.0.1:9"):
         with pytest.raises(LocalStackNotReached) as raised:
             LocalStack(folder=tmp_path / "data", log=tmp_path / "log", environment={"LOCALSTACK_ENDPOINT": endpoint}).start()
         assert raised.value.path == endpoint
         assert "LOCALSTACK_ENDPOINT" in raised.value.fix
-    assert time.monotonic() - started_s < 30
 
 
 def _localstack(everything: AppliedStacks) -> str:
