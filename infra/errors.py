@@ -159,6 +159,13 @@ class OutputsOverlap(DocumentError):
     title = "output paths overlap"
 
 
+class InputsOverlap(DocumentError):
+    """The role of a job may list what begins with the path of its input, which another job's input does."""
+
+    code = "INF-054"
+    title = "input paths begin alike"
+
+
 class SettingOfDeployment(DocumentError):
     """Another value for a Spark setting that the deployment sets would move the job out of its namespace, network or image."""
 

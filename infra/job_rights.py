@@ -9,13 +9,10 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from penstock.infra.errors import OutputsOverlap
+from penstock.infra.job_folders import output_folders
 from penstock.infra.parts.connections import Connection
-from penstock.infra.plans import JobPlan
 from penstock.infra.policies import Condition, Statement, allow
-from penstock.jobs.document import dotted
 from penstock.jobs.spec import SpecFile
-from penstock.sizing.errors import PenstockError, raise_all
 
 # Metacharacters of a regular expression: up to the first of them, a topic pattern is plain text.
 _SIGNS = re.compile(r"[\\.^$*+?{}\[\]|()]")
@@ -70,41 +67,6 @@ def statements(
     return [*kept, _key(job, buckets), *(_kafka(job, brokers) if brokers else ()), *_secrets(connections or {})]
 
 
-def output_folders(job: SpecFile) -> list[str]:
-    """The folders of the output bucket that a job writes to, sorted."""
-    return sorted({sink.path for sink in job.job.spec.file_sinks.values()})
-
-
-def refuse_shared_folders(jobs: Sequence[JobPlan]) -> None:
-    """Rejects two jobs that could overwrite each other's files.
-
-    Raises:
-        PenstockError: INF-051 for each such sink.
-    """
-    owners: list[tuple[str, str]] = []
-    faults: list[PenstockError] = []
-    for job in jobs:
-        faults += [_overlap(job, name, path, other) for name, path, other in _taken(job.spec, owners)]
-        owners += [(folder, job.name) for folder in output_folders(job.spec)]
-    raise_all(faults)
-
-
-def _taken(job: SpecFile, owners: Sequence[tuple[str, str]]) -> list[tuple[str, str, tuple[str, str]]]:
-    sinks = job.job.spec.file_sinks
-    return [(name, sink.path, owner) for name, sink in sinks.items() for owner in owners if _one_in_the_other(sink.path, owner[0])]
-
-
-def _one_in_the_other(one: str, other: str) -> bool:
-    return f"{one}/".startswith(f"{other}/") or f"{other}/".startswith(f"{one}/")
-
-
-def _overlap(job: JobPlan, sink: str, path: str, owner: tuple[str, str]) -> PenstockError:
-    place = ("spec", "sinks", sink, "files", "path")
-    folder, name = owner
-    need = f"a separate folder; job {name} writes to {folder}"
-    return job.spec.document.locate(OutputsOverlap(path=dotted(place), given=path, need=need, fix=f"path: {job.name}"), place)
-
-
 def _checkpoints(job: SpecFile, buckets: Buckets) -> list[Statement]:
     folder = job.job.metadata.name
     return [
@@ -132,12 +94,19 @@ def _initial_savepoint(job: SpecFile, buckets: Buckets) -> list[Statement]:
 
 
 def _input(job: SpecFile, buckets: Buckets) -> list[Statement]:
-    """Files that the job reads. For a bucket with another key, that key's policy must allow the job's role."""
+    """Files that the job reads. For a bucket with another key, that key's policy must allow the job's role.
+
+    Spark asks first what the path itself is, with HEAD of an object of that name; where there is none, S3 says so only to those who may
+    list that prefix, and denies the request to others.
+    Source: Amazon S3 API Reference, HeadObject, "Permissions"; the requests of Spark's file source and S3A, recorded 2026-11-27.
+    """
     folders: dict[str, list[str]] = {}
     for source in job.job.spec.file_sources.values():
         folders.setdefault(_bucket_arn(source.bucket, buckets), []).append(source.path)
-    lists = [_list(f"ListInput{number}", arn, sorted(paths)) for number, (arn, paths) in enumerate(sorted(folders.items()), start=1)]
-    objects = sorted(f"{arn}/{path}/*" for arn, paths in folders.items() for path in paths)
+    lists = [
+        _list_prefixes(f"ListInput{number}", arn, _with_all_below(paths)) for number, (arn, paths) in enumerate(sorted(folders.items()), 1)
+    ]
+    objects = [f"{arn}/{path}" for arn, paths in sorted(folders.items()) for path in _with_all_below(paths)]
     return [*lists, allow("ReadInput", ["s3:GetObject"], objects)] if objects else []
 
 
@@ -165,7 +134,15 @@ def _output(job: SpecFile, buckets: Buckets) -> list[Statement]:
 
 
 def _list(sid: str, bucket_arn: str, folders: Sequence[str]) -> Statement:
-    return allow(sid, ["s3:ListBucket"], [bucket_arn], {"StringLike": {"s3:prefix": [f"{folder}/*" for folder in folders]}})
+    return _list_prefixes(sid, bucket_arn, [f"{folder}/*" for folder in folders])
+
+
+def _list_prefixes(sid: str, bucket_arn: str, prefixes: Sequence[str]) -> Statement:
+    return allow(sid, ["s3:ListBucket"], [bucket_arn], {"StringLike": {"s3:prefix": [*prefixes]}})
+
+
+def _with_all_below(paths: Sequence[str]) -> list[str]:
+    return [name for path in sorted(set(paths)) for name in (path, f"{path}/*")]
 
 
 def _key(job: SpecFile, buckets: Buckets) -> Statement:

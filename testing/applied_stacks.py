@@ -35,7 +35,10 @@ class AppliedStacks:
     @property
     def outputs(self) -> Mapping[str, Mapping[str, Any]]:
         """Stack -> output -> value, as of ``penstock deploy -o json``."""
-        return self._stacks.outputs
+        return {
+            name: {output: value for output, value in applied.outputs.items() if not output.startswith("cross-stack-")}
+            for name, applied in self._stacks.stacks.applied.items()
+        }
 
     @property
     def variables(self) -> dict[str, str]:
@@ -48,7 +51,7 @@ class AppliedStacks:
 
     def resources(self, stack: str) -> dict[str, Mapping[str, Any]]:
         """Address -> attributes, of what Terraform's state of a stack has."""
-        return {one.address: one.values for one in self._stacks.resources(stack)}
+        return {one.address: one.values for one in self._stacks.stacks.resources(stack)}
 
 
 class AwsStacks(Protocol):
@@ -94,12 +97,13 @@ def applied(
         PenstockError: whatever is wrong with the environment, this machine, LocalStack or the apply.
     """
     with ExitStack() as held:
-        stacks = held.enter_context(
+        emulated = held.enter_context(
             EmulatedStacks(with_app_path(environment, app_path), folder=folder, localstack=localstack, progress=progress)
         )
+        stacks = emulated.stacks
         stacks.apply()
         refuse_changes(stacks.plan())
-        yield AppliedStacks(stacks)
+        yield AppliedStacks(emulated)
         stacks.destroy()
         refuse_remains({name: [one.address for one in stacks.resources(name)] for name in stacks.stacks})
 

@@ -13,7 +13,8 @@ from penstock.infra.constructs.aws_stack import AwsStack
 from penstock.infra.constructs.role import MAX_NAME, Role, pod_identity_trust
 from penstock.infra.environment import Environment
 from penstock.infra.job_connections import connections_of, refuse_unknown_connections
-from penstock.infra.job_rights import Brokers, Buckets, refuse_shared_folders, statements
+from penstock.infra.job_folders import refuse_inputs_that_begin_alike, refuse_shared_folders
+from penstock.infra.job_rights import Brokers, Buckets, statements
 from penstock.infra.manifests.deployed_job import Component, namespace, service_account
 from penstock.infra.plans import EnvironmentPlans, JobPlan
 from penstock.infra.short_names import shortened
@@ -92,7 +93,7 @@ class JobsStack(AwsStack):
         cluster: of the jobs.
 
     Raises:
-        PenstockError: INF-051, INF-070 and INF-071; several are raised as `Faults`.
+        PenstockError: INF-051, INF-054, INF-070 and INF-071; several are raised as `Faults`.
     """
 
     def __init__(
@@ -100,6 +101,7 @@ class JobsStack(AwsStack):
     ) -> None:
         super().__init__(scope, STACK, environment)
         refuse_shared_folders(plans.jobs)
+        refuse_inputs_that_begin_alike(plans.jobs)
         refuse_unknown_connections(plans.jobs, environment)
         self._cluster = cluster
         suffix: str = aws.data_aws_partition.DataAwsPartition(self, "partition").dns_suffix

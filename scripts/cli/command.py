@@ -66,6 +66,7 @@ VERBS = {
     "doctor": Verb("penstock.scripts.cli.doctor", "report missing prerequisites on this machine and on AWS", "deploy"),
     "bootstrap": Verb("penstock.scripts.cli.bootstrap", "create the S3 bucket for an environment's Terraform state", "deploy"),
     "synth": Verb("penstock.scripts.cli.synth", "synthesize an environment's stacks for Terraform", "infra"),
+    "rehearse": Verb("penstock.scripts.cli.rehearse", "apply, plan again and destroy an environment's AWS stacks on emulators", "local"),
     "deploy": Verb("penstock.scripts.cli.deploy", "plan an environment's stacks and apply them in order", "deploy"),
     "topics": Verb("penstock.scripts.cli.topics", "plan and apply the topics of an environment's jobs", "deploy"),
     "status": Verb("penstock.scripts.cli.status", "show what an environment's jobs do, and why one does not", "deploy"),

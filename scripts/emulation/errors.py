@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from penstock.sizing.errors import RunFailed
+from penstock.sizing.errors import CheckFailed, RunFailed
 
 
 class LocalStackNotReached(RunFailed):
@@ -17,3 +17,10 @@ class OldLocalStack(RunFailed):
 
     code = "EMU-002"
     title = "LocalStack too old"
+
+
+class StacksLeft(CheckFailed):
+    """A destroy on an emulated AWS has succeeded and left resources in Terraform's state."""
+
+    code = "EMU-003"
+    title = "resources left by a destroy"

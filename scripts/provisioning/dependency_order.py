@@ -12,19 +12,27 @@ AT_A_TIME = 4
 Done = TypeVar("Done")
 
 
-def in_order(after: Mapping[str, Sequence[str]], do: Callable[[str], Done], *, at_a_time: int = AT_A_TIME) -> dict[str, Done]:
+def in_order(
+    after: Mapping[str, Sequence[str]],
+    do: Callable[[str], Done],
+    *,
+    at_a_time: int = AT_A_TIME,
+    interrupt: Callable[[], None] = lambda: None,
+) -> dict[str, Done]:
     """Does something with each stack, once it is done with those that it comes after.
 
     Args:
         after: stack -> the stacks that it comes after; no cycles.
         do: called with a stack, in a thread; a stack whose predecessor has failed is left out.
         at_a_time: number of threads.
+        interrupt: called if this thread is interrupted; ends the calls that run, and makes those to come fail.
 
     Returns:
         Stack -> result.
 
     Raises:
         Exception: the first that `do` raised, once the calls that ran have ended.
+        KeyboardInterrupt: likewise.
     """
     futures: dict[str, Future[Done]] = {}
 
@@ -38,7 +46,11 @@ def in_order(after: Mapping[str, Sequence[str]], do: Callable[[str], Done], *, a
     with ThreadPoolExecutor(at_a_time) as pool:
         for name in names:
             futures[name] = pool.submit(wait_and_do, name)
-        return {name: future.result() for name, future in futures.items()}
+        try:
+            return {name: future.result() for name, future in futures.items()}
+        except KeyboardInterrupt:
+            interrupt()
+            raise
 
 
 def reverse(after: Mapping[str, Sequence[str]]) -> dict[str, tuple[str, ...]]:

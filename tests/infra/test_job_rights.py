@@ -9,13 +9,11 @@ import pytest
 import yaml
 
 from penstock.infra.environment_file import load as load_environment
-from penstock.infra.errors import OutputsOverlap
-from penstock.infra.job_rights import Brokers, Buckets, output_folders, refuse_shared_folders, statements
-from penstock.infra.plans import EnvironmentPlans, plans
+from penstock.infra.job_folders import output_folders, refuse_inputs_that_begin_alike, refuse_shared_folders
+from penstock.infra.job_rights import Brokers, Buckets, statements
+from penstock.infra.plans import plans
 from penstock.infra.policies import Statement
 from penstock.jobs.spec import SpecFile, load
-from penstock.sizing.errors import PenstockError
-from tests.infra.environments import read
 from tests.infra.iam_evaluation import allowed
 
 SPECS = Path(__file__).resolve().parents[2] / "jobs/specs"
@@ -228,6 +226,9 @@ def test_files_are_read_where_they_lie_and_nowhere_else(tmp_path: Path) -> None:
     rights = statements(spec(tmp_path, "reads-files", sources=sources, local={}), BUCKETS, BROKERS)
     assert may(rights, "s3:GetObject", f"{OUTPUT}/in/a/dt=2025-04-05/x.jsonl") and may(rights, "s3:GetObject", "arn:aws:s3:::the-lake/b/x")
     assert listed(rights, OUTPUT, "in/a/") and listed(rights, "arn:aws:s3:::the-lake", "b/")
+    # Spark asks first whether the path is a file.
+    assert may(rights, "s3:GetObject", f"{OUTPUT}/in/a") and listed(rights, OUTPUT, "in/a")
+    assert not listed(rights, OUTPUT, "in/ab") and not listed(rights, OUTPUT, "in/") and not may(rights, "s3:GetObject", f"{OUTPUT}/in/ab")
     assert not may(rights, "s3:GetObject", f"{OUTPUT}/in/ab/x") and not may(rights, "s3:GetObject", "arn:aws:s3:::the-lake/c/x")
     assert not may(rights, "s3:PutObject", f"{OUTPUT}/in/a/x") and not may(rights, "s3:PutObject", "arn:aws:s3:::the-lake/b/x")
     assert not listed(rights, "arn:aws:s3:::the-lake", "") and not listed(rights, "arn:aws:s3:::the-lake", None)
@@ -263,40 +264,10 @@ def test_brokers_that_do_not_ask_iam_need_no_rights() -> None:
 def test_no_two_jobs_of_the_shipped_environments_touch_each_others_folders() -> None:
     jobs = plans(load_environment("production")).jobs
     refuse_shared_folders(jobs)
+    refuse_inputs_that_begin_alike(jobs)
     for job in jobs:
         rights = statements(job.spec, BUCKETS, BROKERS)
         for other in (other for other in jobs if other.name != job.name):
             folders = [f"{CHECKPOINTS}/{other.name}", *(f"{OUTPUT}/{folder}" for folder in output_folders(other.spec))]
             for action in ("s3:GetObject", "s3:PutObject", "s3:DeleteObject"):
                 assert not any(may(rights, action, f"{folder}/x") for folder in folders)
-
-
-def two_jobs(folder: Path, first: str, second: str) -> EnvironmentPlans:
-    """An environment with two jobs that write to these folders."""
-    for name, path in (("one", first), ("two", second)):
-        spec(
-            folder,
-            name,
-            sinks={
-                "out": {"files": {"path": path}},
-                "errors": {"kafka": {"topic": f"{name}-e"}},
-                "late": {"kafka": {"topic": f"{name}-l"}},
-            },
-        )
-    return plans(read(folder, lambda environment: environment.update(jobs=["one.yaml", "two.yaml"])))
-
-
-@pytest.mark.parametrize(("first", "second"), [("data", "data"), ("data", "data/two"), ("data/one", "data")])
-def test_two_jobs_that_write_to_one_folder_are_refused_with_the_line(tmp_path: Path, first: str, second: str) -> None:
-    with pytest.raises(PenstockError) as raised:
-        refuse_shared_folders(two_jobs(tmp_path, first, second).jobs)
-    (fault,) = raised.value.errors
-    assert isinstance(fault, OutputsOverlap)
-    assert fault.path == "spec.sinks.out.files.path"
-    assert fault.given == second
-    assert f"job one writes to {first}" in fault.need
-    assert fault.at is not None and fault.at.file.endswith("two.yaml") and fault.at.line
-
-
-def test_folders_that_only_begin_alike_are_two(tmp_path: Path) -> None:
-    refuse_shared_folders(two_jobs(tmp_path, "data", "data-2").jobs)

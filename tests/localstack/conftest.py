@@ -19,7 +19,7 @@ def everything(tmp_path_factory: pytest.TempPathFactory) -> Iterator[AppliedStac
     if not os.environ.get(ENDPOINT_VARIABLE) and find() is None:
         pytest.skip("there is no Python 3.13, which LocalStack runs on, and LOCALSTACK_ENDPOINT names none that runs")
     folder = tmp_path_factory.mktemp("stacks")
-    with EmulatedStacks(load(LOCAL_ENVIRONMENT), folder=folder, localstack=True, progress=print) as stacks:
-        stacks.apply()
-        refuse_changes(stacks.plan())
-        yield AppliedStacks(stacks)
+    with EmulatedStacks(load(LOCAL_ENVIRONMENT), folder=folder, localstack=True, progress=print) as emulated:
+        emulated.stacks.apply()
+        refuse_changes(emulated.stacks.plan())
+        yield AppliedStacks(emulated)

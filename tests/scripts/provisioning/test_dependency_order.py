@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import signal
 import threading
 
 import pytest
@@ -42,6 +43,27 @@ def test_what_depends_on_a_failure_is_left_out_and_the_rest_ends() -> None:
     with pytest.raises(ValueError, match="no cluster"):
         in_order(AFTER, do)
     assert sorted(done) == ["kafka", "network", "registry"]
+
+
+def test_an_interrupt_ends_the_calls_that_run_before_it_is_passed_on() -> None:
+    runs, ended, done, main = threading.Event(), threading.Event(), list[str](), threading.main_thread().ident
+
+    def do(name: str) -> None:
+        runs.set()
+        ended.wait()
+        done.append(name)
+
+    def press_ctrl_c() -> None:
+        runs.wait()
+        assert main is not None
+        signal.pthread_kill(main, signal.SIGINT)
+
+    presser = threading.Thread(target=press_ctrl_c)
+    presser.start()
+    with pytest.raises(KeyboardInterrupt):
+        in_order({"network": ()}, do, interrupt=ended.set)
+    presser.join()
+    assert done == ["network"]
 
 
 def test_backwards_a_destroy() -> None:

@@ -1,0 +1,82 @@
+"""The folders of jobs on S3: which they write to and read from, and what two jobs must not share."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from penstock.infra.errors import InputsOverlap, OutputsOverlap
+from penstock.infra.plans import JobPlan
+from penstock.jobs.document import dotted
+from penstock.jobs.spec import SpecFile
+from penstock.sizing.errors import PenstockError, raise_all
+
+
+class _Input(NamedTuple):
+    job: JobPlan
+    source: str
+    bucket: str | None
+    path: str
+
+
+def output_folders(job: SpecFile) -> list[str]:
+    """The folders of the output bucket that a job writes to, sorted."""
+    return sorted({sink.path for sink in job.job.spec.file_sinks.values()})
+
+
+def refuse_shared_folders(jobs: Sequence[JobPlan]) -> None:
+    """Rejects two jobs that could overwrite each other's files.
+
+    Raises:
+        PenstockError: INF-051 for each such sink.
+    """
+    owners: list[tuple[str, str]] = []
+    faults: list[PenstockError] = []
+    for job in jobs:
+        faults += [_overlap(job, name, path, other) for name, path, other in _taken(job.spec, owners)]
+        owners += [(folder, job.name) for folder in output_folders(job.spec)]
+    raise_all(faults)
+
+
+def _taken(job: SpecFile, owners: Sequence[tuple[str, str]]) -> list[tuple[str, str, tuple[str, str]]]:
+    sinks = job.job.spec.file_sinks
+    return [(name, sink.path, owner) for name, sink in sinks.items() for owner in owners if _one_in_the_other(sink.path, owner[0])]
+
+
+def _one_in_the_other(one: str, other: str) -> bool:
+    return f"{one}/".startswith(f"{other}/") or f"{other}/".startswith(f"{one}/")
+
+
+def _overlap(job: JobPlan, sink: str, path: str, owner: tuple[str, str]) -> PenstockError:
+    place = ("spec", "sinks", sink, "files", "path")
+    folder, name = owner
+    need = f"a separate folder; job {name} writes to {folder}"
+    return job.spec.document.locate(OutputsOverlap(path=dotted(place), given=path, need=need, fix=f"path: {job.name}"), place)
+
+
+def refuse_inputs_that_begin_alike(jobs: Sequence[JobPlan]) -> None:
+    """Rejects a job whose input is read by its path, with the input of another job beginning with that path: as a prefix of a listing,
+    which the role needs as it is, ``in/clicks`` also gives the names of what is in ``in/clicks-2``.
+
+    Raises:
+        PenstockError: INF-054 for each such source.
+    """
+    inputs = [one for job in jobs for one in _inputs(job)]
+    raise_all(_alike(one, other) for one in inputs for other in inputs if one.job.name != other.job.name and _begins(other, one))
+
+
+def _inputs(job: JobPlan) -> Iterator[_Input]:
+    for name, source in job.spec.job.spec.file_sources.items():
+        yield _Input(job, name, source.bucket, source.path)
+
+
+def _begins(other: _Input, one: _Input) -> bool:
+    """Whether the other path begins with this one, and is not in that folder."""
+    return one.bucket == other.bucket and f"{other.path}/".startswith(one.path) and not f"{other.path}/".startswith(f"{one.path}/")
+
+
+def _alike(one: _Input, other: _Input) -> PenstockError:
+    place = ("spec", "sources", one.source, "files", "path")
+    need = f"a path with which no input of another job begins; job {other.job.name} reads {other.path}"
+    fix = f"rename one of the folders, such as {one.path}-of-{one.job.name}"
+    return one.job.spec.document.locate(InputsOverlap(path=dotted(place), given=one.path, need=need, fix=fix), place)

@@ -1,0 +1,113 @@
+"""``penstock rehearse``: applies an environment's AWS stacks to emulators, plans them again and destroys them, before AWS sees them."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shutil
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from penstock.infra.environment import Environment
+from penstock.scripts.cli.environment_argument import add_environment_argument, chosen
+from penstock.scripts.cli.output import add_output_argument, as_text
+from penstock.scripts.emulation.localstack import ENDPOINT_VARIABLE
+from penstock.scripts.local.emulated_stacks import EmulatedStacks
+from penstock.scripts.local.rehearsal import Rehearsal
+from penstock.scripts.planning.app_path import add_app_path_argument
+from penstock.scripts.progress import Steps
+from penstock.scripts.provisioning import workplace
+from penstock.scripts.provisioning.introduction import end_in_order
+from penstock.scripts.render import junit_report, rehearsal_table
+from penstock.scripts.render.screen import screen_of
+from penstock.sizing.errors import raise_all
+from penstock.sizing.planned import SCHEMA_VERSION
+
+DEFAULT_FOLDER = Path(".penstock/rehearsed")
+_WORK = "work"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The arguments of the verb."""
+    add_environment_argument(parser)
+    add_app_path_argument(parser)
+    parser.add_argument(
+        "--localstack",
+        action="store_true",
+        help=f"LocalStack in moto's place for what its free edition has (default: if {ENDPOINT_VARIABLE} is set)",
+    )
+    parser.add_argument("--junit", type=Path, metavar="FILE", help="write a JUnit report, for a CI server")
+    parser.add_argument("--out", type=Path, metavar="DIR", help=f"folder for the stacks, states and logs (default: {DEFAULT_FOLDER}/ENV)")
+    add_output_argument(parser)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Rehearses.
+
+    Returns:
+        0.
+
+    Raises:
+        PenstockError: whatever is wrong with the environment, this machine, LocalStack, an apply or a destroy; RUN-018 and EMU-003.
+        KeyboardInterrupt: once Terraform has ended.
+    """
+    end_in_order()
+    environment, steps = chosen(arguments), Steps()
+    folder = (arguments.out or DEFAULT_FOLDER / environment.name).absolute()
+    with workplace.held(folder, "rehearse"), _emptied(folder / _WORK, steps) as work:
+        _rehearse(environment, arguments, work, steps)
+    return 0
+
+
+def _rehearse(environment: Environment, arguments: argparse.Namespace, folder: Path, steps: Steps) -> None:
+    localstack = arguments.localstack or ENDPOINT_VARIABLE in os.environ
+    steps.title(f"rehearsal of environment {environment.name} on {'LocalStack and moto' if localstack else 'moto'}")
+    if environment.spec.observability.open_search is not None:
+        steps.line("left out", "observability.openSearch: emulators do not carry a domain")
+    steps.line("left out", "stacks for Kubernetes: emulators have no API server")
+
+    def show(line: str) -> None:
+        stack, _, text = line.partition(": ")
+        steps.line(stack if text else "", text or stack)
+
+    with EmulatedStacks(environment, folder=folder, localstack=localstack, progress=show) as emulated:
+        steps.line("AWS", emulated.moto.endpoint)
+        rehearsal = Rehearsal(emulated.stacks)
+        try:
+            rehearsal.run()
+        finally:
+            _report(rehearsal, environment, arguments)
+    raise_all(rehearsal.errors)
+
+
+def _report(rehearsal: Rehearsal, environment: Environment, arguments: argparse.Namespace) -> None:
+    """What has been done so far, also of a rehearsal that was interrupted."""
+    cases = rehearsal.cases
+    if arguments.junit is not None:
+        arguments.junit.parent.mkdir(parents=True, exist_ok=True)
+        arguments.junit.write_bytes(junit_report.render(cases, environment.name))
+    if arguments.output == "table":
+        sys.stdout.write(rehearsal_table.render(cases, screen_of(sys.stdout, os.environ)))
+    else:
+        stages = [case.model_dump(by_alias=True, mode="json") for case in cases]
+        document = {"schemaVersion": SCHEMA_VERSION, "environment": environment.name, "stages": stages}
+        sys.stdout.write(as_text(document, arguments.output))
+    sys.stdout.flush()
+
+
+@contextmanager
+def _emptied(work: Path, steps: Steps) -> Iterator[Path]:
+    """The working folder: empty at first; at the end all is removed, except the stacks, states and logs of a failure."""
+    shutil.rmtree(work, ignore_errors=True)
+    work.mkdir()
+    try:
+        yield work
+    except KeyboardInterrupt:
+        shutil.rmtree(work, ignore_errors=True)
+        raise
+    except BaseException:
+        steps.line("logs", str(work))
+        raise
+    shutil.rmtree(work, ignore_errors=True)
