@@ -4,56 +4,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from enum import StrEnum
 from threading import Lock
-
-from pydantic import BaseModel, ConfigDict
-from pydantic.alias_generators import to_camel
 
 from penstock.scripts.emulation.errors import StacksLeft
 from penstock.scripts.errors import StacksDiffer, TerraformStopped
 from penstock.scripts.local.rehearsed_stacks import RehearsedStacks
 from penstock.scripts.provisioning.dependency_order import in_order, reverse
+from penstock.scripts.render.rehearsal_stages import Case, Outcome, Stage
 from penstock.sizing.errors import PenstockError
-
-
-class Stage(StrEnum):
-    """What is done with each stack, in this order."""
-
-    APPLY = "apply"
-    PLAN = "second plan"
-    DESTROY = "destroy"
-
-
-class Outcome(StrEnum):
-    """What became of a stage of a stack."""
-
-    PASSED = "passed"
-    FAILED = "failed"
-    # A stack that it comes after has failed, or an earlier stage, or it was interrupted.
-    LEFT_OUT = "left out"
-
-
-class Case(BaseModel):
-    """One stage of one stack.
-
-    Args:
-        stack: the stack's id.
-        stage: the stage.
-        outcome: what became of it.
-        seconds: that it took.
-        resources: number of resources that were created or destroyed.
-        message: why it failed.
-    """
-
-    model_config = ConfigDict(frozen=True, alias_generator=to_camel, validate_by_name=True)
-
-    stack: str
-    stage: Stage
-    outcome: Outcome
-    seconds: float = 0.0
-    resources: int = 0
-    message: str = ""
 
 
 class Rehearsal:

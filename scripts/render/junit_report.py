@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from xml.etree import ElementTree
 
-from penstock.scripts.local.rehearsal import Case, Outcome
+from penstock.scripts.render.rehearsal_stages import Case, Outcome
 
 
 def render(cases: Sequence[Case], name: str) -> bytes:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from penstock.scripts.local.rehearsal import Case, Outcome, Stage
+from penstock.scripts.render.rehearsal_stages import Case, Outcome, Stage
 from penstock.scripts.render.screen import Screen
 from penstock.scripts.render.table import Cell, Column, Styled, table
 

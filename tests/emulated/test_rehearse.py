@@ -12,10 +12,11 @@ import pytest
 
 from penstock.scripts.emulation.emulated_aws import EmulatedAws
 from penstock.scripts.errors import StacksDiffer, TerraformFailed
-from penstock.scripts.local.rehearsal import Outcome, Rehearsal, Stage
+from penstock.scripts.local.rehearsal import Rehearsal
 from penstock.scripts.local.rehearsed_stacks import RehearsedStacks
 from penstock.scripts.provisioning.aws_access import AwsAccess
 from penstock.scripts.render import junit_report, rehearsal_table
+from penstock.scripts.render.rehearsal_stages import Outcome, Stage
 from penstock.scripts.render.screen import Screen
 from tests.emulated.small_stacks import PlainStacks, environment
 
