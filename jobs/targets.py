@@ -13,6 +13,7 @@ from penstock.jobs.spec.app_module import AppModule
 from penstock.jobs.spec.checkpoint_settings import retention_conf
 from penstock.jobs.spec.stage_settings import stages_conf
 from penstock.sizing.errors import Place
+from penstock.sizing.executor_spread import ExecutorSpread
 from penstock.sizing.load.load import Load
 from penstock.sizing.targets import DriverTarget, ExecutorTarget, Operators, Origin, Parallelism, PythonOperators, StageTasks, Targets
 
@@ -28,6 +29,7 @@ _ORIGINS: dict[str, Path_] = {
     "executor.memory_mib": ("executor", "memory"),
     "executor.heap_mib": ("executor", "heap"),
     "executor.storage_mib": ("executor", "ephemeralStorage"),
+    "executor.spread": ("executor", "spread"),
     "driver.cpu_millicores": ("driver", "cores"),
     "driver.memory_mib": ("driver", "memory"),
     "driver.heap_mib": ("driver", "heap"),
@@ -179,6 +181,7 @@ def _executor(spec: JobSpec) -> ExecutorTarget:
         memory_mib=executor.memory,
         heap_mib=executor.heap,
         storage_mib=executor.ephemeral_storage,
+        spread=None if executor.spread is None else ExecutorSpread(nodes=executor.spread.nodes, zones=executor.spread.zones),
     )
 
 

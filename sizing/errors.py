@@ -269,6 +269,13 @@ class StorageFitsNoNode(Infeasible):
     title = "ephemeral storage does not fit the nodes' root volume"
 
 
+class SpreadNotMet(Infeasible):
+    """A job requires its executors to be spread over all zones of the environment, and they can't run in one of them."""
+
+    code = "SIZ-019"
+    title = "executors can't be spread as required"
+
+
 Restored = TypeVar("Restored", bound=PenstockError)
 
 

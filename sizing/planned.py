@@ -14,6 +14,7 @@ from pydantic.alias_generators import to_camel
 from penstock.sizing.cost.billed import Bill
 from penstock.sizing.driver import DriverNeeds
 from penstock.sizing.ephemeral_storage import StorageNeeds
+from penstock.sizing.executor_spread import ExecutorSpread
 from penstock.sizing.executors import Stage
 from penstock.sizing.explained import Explanation
 from penstock.sizing.load.capability import Capability
@@ -89,10 +90,17 @@ class PlannedPod(_Planned):
 
 
 class Pods(_Planned):
-    """The pods of the job."""
+    """The pods of the job.
+
+    Args:
+        driver: the driver.
+        executor: the executors.
+        executor_spread: how the executors are spread over nodes and zones; None: not at all.
+    """
 
     driver: PlannedPod
     executor: PlannedPod
+    executor_spread: ExecutorSpread | None = None
 
 
 class PerSlot(_Planned):

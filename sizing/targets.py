@@ -10,6 +10,7 @@ from typing import Annotated, Literal, Self, TypeVar
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from penstock.sizing.errors import PenstockError, Place
+from penstock.sizing.executor_spread import ExecutorSpread
 from penstock.sizing.load.load import Load
 from penstock.sizing.python_workers import PythonUse
 from penstock.sizing.violation import Violation
@@ -87,6 +88,7 @@ class ExecutorTarget(_Target):
         memory_mib: memory of the pod, overhead included.
         heap_mib: ``spark.executor.memory``; the pod then has the size that Spark computes.
         storage_mib: ephemeral storage of the pod, request and limit; None: as the plan computes it.
+        spread: over nodes and zones; None: not spread.
     """
 
     slots: Annotated[int, Field(ge=1)] | None = None
@@ -94,6 +96,7 @@ class ExecutorTarget(_Target):
     memory_mib: Annotated[int, Field(ge=1)] | None = None
     heap_mib: Annotated[int, Field(ge=1)] | None = None
     storage_mib: Annotated[int, Field(ge=1)] | None = None
+    spread: ExecutorSpread | None = None
 
     @model_validator(mode="after")
     def _one_memory(self) -> Self:

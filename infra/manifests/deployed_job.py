@@ -44,6 +44,7 @@ class DeployedJob:
         progress_timeout_s: see `penstock.jobs.configuration.runtime.RuntimeConfiguration`.
         driver: placement of the driver's pod.
         executor: placement of the executors' pods.
+        zones: number of the environment's zones, over which executors may be spread.
         role_arn: the IAM role of its pods; None: they have none.
         packages: of the app, in addition to those of every job.
         schemas: name -> text of the files next to the spec: Avro schemas, and a SQL app.
@@ -66,6 +67,7 @@ class DeployedJob:
     progress_timeout_s: float = DEFAULT_S
     driver: PodPlace = field(default_factory=PodPlace)
     executor: PodPlace = field(default_factory=PodPlace)
+    zones: int = 1
     role_arn: str | None = None
     packages: AppPackages = field(default_factory=AppPackages)
     schemas: Mapping[str, str] = field(default_factory=dict)

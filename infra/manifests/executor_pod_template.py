@@ -9,6 +9,7 @@ from penstock.infra.manifests.deployed_job import DeployedJob
 from penstock.infra.manifests.pod import placed, storage_resources
 from penstock.infra.manifests.pod_security import container_security_context, pod_security_context
 from penstock.infra.manifests.pod_volumes import pod_volumes
+from penstock.sizing.executor_spread import spread_constraints
 
 
 def executor_pod_template(job: DeployedJob) -> dict[str, Any]:
@@ -27,5 +28,14 @@ def executor_pod_template(job: DeployedJob) -> dict[str, Any]:
         "containers": [container],
         "volumes": volumes,
         **placed(job.executor),
+        **_spread(job),
     }
     return {"apiVersion": "v1", "kind": "Pod", "metadata": {"labels": job.labels("executor")}, "spec": pod}
+
+
+def _spread(job: DeployedJob) -> dict[str, Any]:
+    pods = job.plan.pods
+    if pods.executor_spread is None:
+        return {}
+    constraints = spread_constraints(pods.executor_spread, job.selector("executor"), pods.executor.count, job.zones)
+    return {"topologySpreadConstraints": constraints}

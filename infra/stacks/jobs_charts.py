@@ -158,6 +158,7 @@ def _deployed(
     job: JobPlan, environment: Environment, places: PodPlaces, image: str, checkpoints: Checkpoints, kafka: Kafka, role_arn: str
 ) -> DeployedJob:
     connections = connections_of(job.spec, environment)
+    network = environment.spec.network
     return DeployedJob(
         name=job.name,
         spec_text=text_of(job.spec.path),
@@ -173,6 +174,7 @@ def _deployed(
         progress_timeout_s=progress_timeout_s(job.spec.job.spec, job.plan),
         driver=places.driver,
         executor=places.executor,
+        zones=1 if network is None else len(network.zones),
         role_arn=role_arn,
         packages=app_packages(job.spec),
         schemas={**avro_schemas(job.spec), **sql_beside(job.spec.job.spec.app, job.spec.path.parent)},

@@ -51,6 +51,7 @@ _REPARTITIONED = FieldEffect(
 )
 _PLANNED = FieldEffect("restart", "the plan follows; nothing else depends on it")
 _SIZE = FieldEffect("restart", "pods of another size")
+_PLACED = FieldEffect("restart", "the executors start again, on nodes as the plan has them; the state moves with them")
 _LOOKUP = FieldEffect("restart", "rows that are yet to come are looked up in the new way")
 _WRITTEN = FieldEffect("restart", "rows from the next micro-batch on are written in the new way; what is written stays as it is")
 _TOPIC = FieldEffect("restart", "penstock topics apply changes the topic; the job does not")
@@ -126,6 +127,9 @@ _EFFECTS: dict[str, FieldEffect] = {
         ),
         _SIZE,
     ),
+    "spec.executor.spread": _PLACED,
+    "spec.executor.spread.nodes": _PLACED,
+    "spec.executor.spread.zones": _PLACED,
     "spec.trigger": FieldEffect("restart", "another interval; availableNow runs the driver as a Job, which ends"),
     "spec.progressTimeout": _LIMIT,
     "spec.restart.failures": _LIMIT,

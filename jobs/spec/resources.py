@@ -4,14 +4,35 @@ from __future__ import annotations
 
 from typing import Annotated, Literal, Self
 
-from pydantic import Field, model_validator
+from pydantic import ConfigDict, Field, model_validator
 
 from penstock.jobs.spec.part import DurationMs, MemoryMib, Millicores, Part, exactly_one
+from penstock.sizing.executor_spread import Spreading
 
 # /tmp, the working directory and the logs of a container take more than 1 GiB, before Spark writes anything.
 EphemeralStorageMib = Annotated[MemoryMib, Field(ge=2048)]
 # Beside the spec or below its folder.
 PROFILE_PATTERN = r"^[A-Za-z0-9._-]+(/[A-Za-z0-9._-]+)*\.(json|yaml|yml)$"
+
+
+class Spread(Part):
+    """How the executors of a job are spread; at least one of the two.
+
+    Args:
+        nodes: one executor of the job on each node.
+        zones: as many executors of the job in each zone, give or take one.
+    """
+
+    model_config = ConfigDict(json_schema_extra={"minProperties": 1})
+
+    nodes: Spreading | None = None
+    zones: Spreading | None = None
+
+    @model_validator(mode="after")
+    def _any(self) -> Self:
+        if self.nodes is None and self.zones is None:
+            raise ValueError("at least one of nodes and zones")
+        return self
 
 
 class Executor(Part):
@@ -23,6 +44,7 @@ class Executor(Part):
         memory: memory of the pod in MiB, overhead included, like Flink's process size; with a load both this and `heap` are optional.
         heap: ``spark.executor.memory`` in MiB as an alternative; Spark then determines the memory of the pod.
         ephemeral_storage: request and limit of the pod in MiB; by default what the plan computes.
+        spread: over nodes and zones; by default Karpenter and Kubernetes put as many on a node as fit.
     """
 
     slots: Annotated[int, Field(ge=1, le=1024)] | None = None
@@ -30,6 +52,7 @@ class Executor(Part):
     memory: MemoryMib | None = None
     heap: MemoryMib | None = None
     ephemeral_storage: EphemeralStorageMib | None = None
+    spread: Spread | None = None
 
     @model_validator(mode="after")
     def _one_memory(self) -> Self:

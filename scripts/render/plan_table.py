@@ -65,6 +65,8 @@ def _facts(plan: Plan) -> Iterator[tuple[str, Sequence[str]]]:
         yield "reads", [f"at most {plan.read_limit.records:,} records a micro-batch, by {_LIMITED_BY[plan.read_limit.binding]}"]
     yield "state", [_state(plan)]
     yield "disk", [_disk(plan)]
+    if plan.pods.executor_spread is not None:
+        yield "spread", [f"executors over {plan.pods.executor_spread.text}"]
     if plan.nodes is not None:
         yield "nodes", node_lines(plan.nodes)
     if plan.spot is not None:

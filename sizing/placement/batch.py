@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 
 from penstock.sizing.catalog.allocatable import NodeSettings
 from penstock.sizing.catalog.catalog import Catalog
@@ -10,11 +11,11 @@ from penstock.sizing.catalog.labels import CAPACITY_TYPE, ZONE
 from penstock.sizing.placement.decision import NodeClaim
 from penstock.sizing.placement.errors import NoSpotPrice
 from penstock.sizing.placement.hosts import Claim
-from penstock.sizing.placement.launch import CLAIM_TYPES, cheapest, launch
+from penstock.sizing.placement.launch import CLAIM_TYPES, Launch, cheapest, launch
 from penstock.sizing.placement.market import Market, market
 from penstock.sizing.placement.pods import Group, group
 from penstock.sizing.placement.pools import enough_values
-from penstock.sizing.placement.requirements import one_of, requirements
+from penstock.sizing.placement.requirements import Requirements, one_of, requirements
 from penstock.sizing.placement.scenario import Scenario
 from penstock.sizing.placement.taints import PREFER_NO_SCHEDULE
 
@@ -58,22 +59,11 @@ def keeps_min_values(claim: Claim, offered: Market) -> bool:
 
 def node_claim(claim: Claim, offered: Market, at_s: float | None = None) -> NodeClaim:
     """A scheduled claim as sent to EC2."""
-    types = cheapest(offered, claim.types, claim.requirements, CLAIM_TYPES)
-    request = launch(offered, types, claim.requirements)
-    best = None
-    if not request.error:
-        bought = claim.requirements.plus(requirements([(CAPACITY_TYPE, one_of((request.capacity_type,)))]))
-        offerings = sorted(offered.offerings(bought), key=lambda offering: offering[1])
-        best = min(
-            (price, offered.types[index].name, offering[1])
-            for offering in offerings
-            for index in (offered.index[name] for name in request.instance_types)
-            if (price := offered.prices[offering][index]) is not None
-        )
+    names, request, best = _sent(offered, claim.types, claim.requirements)
     return NodeClaim(
         node_pool=claim.pool.name,
         pods=dict(sorted(claim.pods.items())),
-        instance_types=tuple(offered.names(types)),
+        instance_types=names,
         launch=request,
         at_s=at_s,
         cheapest_type=best[1] if best else None,
@@ -83,6 +73,25 @@ def node_claim(claim: Claim, offered: Market, at_s: float | None = None) -> Node
         if ZONE in claim.requirements.by_label
         else None,
     )
+
+
+# Executors that are spread over nodes have as many claims of the same types.
+@lru_cache(maxsize=64)
+def _sent(offered: Market, types: int, asked: Requirements) -> tuple[tuple[str, ...], Launch, tuple[float, str, str] | None]:
+    """The types of a claim, the request to EC2, and the cheapest price with its type and zone."""
+    types = cheapest(offered, types, asked, CLAIM_TYPES)
+    request = launch(offered, types, asked)
+    best = None
+    if not request.error:
+        bought = asked.plus(requirements([(CAPACITY_TYPE, one_of((request.capacity_type,)))]))
+        offerings = sorted(offered.offerings(bought), key=lambda offering: offering[1])
+        best = min(
+            (price, offered.types[index].name, offering[1])
+            for offering in offerings
+            for index in (offered.index[name] for name in request.instance_types)
+            if (price := offered.prices[offering][index]) is not None
+        )
+    return tuple(offered.names(types)), request, best
 
 
 def _zones(claim: Claim, offered: Market) -> tuple[str, ...] | None:

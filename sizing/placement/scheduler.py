@@ -128,6 +128,8 @@ class Scheduler:
                 node.pods[group.name] += 1
                 self.topology.record(group, node.name, node.taints, narrowed)
                 return True
+            if self.topology.is_full(group, wish, node.name):
+                failed.add(index)
         return False
 
     def _narrow_node(self, index: int, requirements: Requirements) -> None:

@@ -80,6 +80,7 @@ def _reshaped(targets: Targets, planned: Plan, cluster: Cluster | None, ratio: F
         cpu_millicores=max(1, round(pod.request_cpu_millicores * ratio)),
         memory_mib=None if _decided_by_load(targets) else max(1, round(pod.memory_mib * ratio)),
         storage_mib=None if asked.storage_mib is None else max(1, round(asked.storage_mib * ratio)),
+        spread=asked.spread,
     )
     conf = {key: value for key, value in targets.spark_conf.items() if key not in _OF_THE_SHAPE}
     if _OVERHEAD in targets.spark_conf:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from penstock.sizing.catalog.allocatable import allocatable_storage_mib, root_volume_gib
+from penstock.sizing.catalog.labels import HOSTNAME
 from penstock.sizing.cluster import Cluster
 from penstock.sizing.errors import (
     DriverOnSpot,
@@ -14,6 +15,7 @@ from penstock.sizing.errors import (
     PodFitsNoNode,
     PoolLimitBinds,
     QuotaBinds,
+    SpreadNotMet,
     StorageFitsNoNode,
 )
 from penstock.sizing.load.load_plan import LoadKafka
@@ -25,16 +27,19 @@ from penstock.sizing.plan.nearest_fit import (
     LIMIT_UNITS,
     Limits,
     Wanted,
+    is_required,
     largest_cpu_millicores,
     largest_memory_mib,
     largest_storage_mib,
     limits_that_suffice,
     most_pods,
     one_fits,
+    preferably_spread,
     sized,
     smallest_type,
     with_root_volume,
     with_storage,
+    zones_without,
 )
 from penstock.sizing.plan.nodes import requested, requested_storage_mib
 from penstock.sizing.planned_nodes import NodeGroup, NodesPlan
@@ -59,7 +64,7 @@ def cluster_violations(wanted: Wanted, nodes: NodesPlan, slots: Mapping[str, int
         slots: group of executors -> slots of one, for the nearest parallelism; without those whose parallelism follows from a load.
 
     Returns:
-        The group or an empty text, and SIZ-010 to SIZ-014, SIZ-017 and SIZ-018: unschedulable pods first, by group.
+        The group or an empty text, and SIZ-010 to SIZ-014 and SIZ-017 to SIZ-019: unschedulable pods first, by group.
     """
     missing = Counter(nodes.one_batch.unschedulable) | Counter(nodes.staged.unschedulable)
     not_launched = dict(_not_launched(nodes.one_batch.groups))
@@ -87,7 +92,8 @@ def broker_quota_violations(kafka: LoadKafka | None, cluster: Cluster) -> list[V
 def _unplaced(group: PodGroup, missing: int, wanted: Wanted, nodes: NodesPlan, slots: Mapping[str, int]) -> Violation:
     free = wanted.without_limits().cluster
     if one_fits(group, free):
-        return _limited(group, missing, wanted, slots)
+        zones = zones_without(group, free)
+        return _not_spread(group, zones, wanted) if zones else _limited(group, missing, wanted, slots)
     without = with_storage(group, 0)
     if one_fits(without, free):
         return _too_much_storage(group, wanted)
@@ -108,7 +114,19 @@ def _limited(group: PodGroup, missing: int, wanted: Wanted, slots: Mapping[str, 
     if most:
         executors = "1 executor" if most == 1 else f"{most} executors"
         fixes.insert(0, f"a parallelism of at most {most * slots[group.name]} ({executors})")
+    if is_required(group, HOSTNAME) and wanted.fits(preferably_spread(group)):
+        fixes.insert(0, "spread.nodes: preferred")
     return violated(PoolLimitBinds, path=group.name, given=given, need=need, fix=", or ".join(fixes))
+
+
+def _not_spread(group: PodGroup, zones: Sequence[str], wanted: Wanted) -> Violation:
+    cluster = wanted.cluster
+    given = f"{group.count} executors, spread.zones: required"
+    need = f"nodes for executors in each zone of {cluster.name}: {', '.join(cluster.zones)}; there can be none in {', '.join(zones)}"
+    fixes = [f"allow {' and '.join(zones)} in a NodePool of the executors"]
+    if wanted.fits(preferably_spread(group)):
+        fixes.insert(0, "spread.zones: preferred")
+    return violated(SpreadNotMet, path=group.name, given=given, need=need, fix=", or ".join(fixes))
 
 
 def _no_pool(group: PodGroup, nodes: NodesPlan, cluster: Cluster) -> Violation:

@@ -9,7 +9,7 @@ from penstock.sizing.catalog.catalog import SHIPPED_REGION, how_to_get
 from penstock.sizing.cluster import Cluster
 from penstock.sizing.cost.bill import bill
 from penstock.sizing.cost.billed import Bill
-from penstock.sizing.errors import StorageFitsNoNode
+from penstock.sizing.errors import SpreadNotMet, StorageFitsNoNode
 from penstock.sizing.load.load_plan import LoadKafka
 from penstock.sizing.plan.cluster_feasibility import broker_quota_violations, cluster_violations
 from penstock.sizing.plan.job_pods import EXECUTOR, pod_groups
@@ -106,6 +106,8 @@ def _located(targets: Targets, group: str, fault: Violation) -> Violation:
         # What the spec says of it: the size itself, or the load that it follows from.
         field = next((one for one in (f"{group}.storage_mib", "load") if _is_given(targets, one)), field)
         return fault.moved(targets.origins[field].at if field in targets.origins else None, path=group)
+    if fault.code == SpreadNotMet.code:
+        return targets.located(fault, "executor.spread").moved(given=fault.given)
     origin = targets.origins.get(field)
     if origin is None or not origin.given:
         origin = targets.origins.get(field.replace("memory_mib", "heap_mib"), origin)

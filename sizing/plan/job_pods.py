@@ -9,6 +9,7 @@ from pydantic import ValidationError
 
 from penstock.sizing.cluster import Cluster, PodPlace
 from penstock.sizing.errors import BadSparkSetting
+from penstock.sizing.executor_spread import ExecutorSpread, spread_constraints
 from penstock.sizing.placement.pod_manifests import PodSpec
 from penstock.sizing.placement.resources import EPHEMERAL_STORAGE
 from penstock.sizing.placement.scenario import PodGroup
@@ -19,6 +20,7 @@ DRIVER = "driver"
 EXECUTOR = "executor"
 # Source: Spark 4.1.1, deploy/k8s/Config.scala: selectors of both kinds of pods, and of one kind, which takes precedence.
 _SELECTORS = "spark.kubernetes.node.selector."
+_SPREAD_LABELS = {"role": EXECUTOR}
 _SELECTORS_OF = {kind: f"spark.kubernetes.{kind}.node.selector." for kind in (DRIVER, EXECUTOR)}
 
 
@@ -33,8 +35,29 @@ def pod_groups(pods: Pods, conf: Mapping[str, str], cluster: Cluster, job: str =
     """
     return (
         _group(_named(job, DRIVER), pods.driver, cluster.driver, node_selector(DRIVER, conf, cluster.driver)),
-        _group(_named(job, EXECUTOR), pods.executor, cluster.executor, node_selector(EXECUTOR, conf, cluster.executor)),
+        spread_out(
+            _group(_named(job, EXECUTOR), pods.executor, cluster.executor, node_selector(EXECUTOR, conf, cluster.executor)),
+            pods.executor_spread,
+            cluster,
+        ),
     )
+
+
+def spread_out(group: PodGroup, spread: ExecutorSpread | None, cluster: Cluster) -> PodGroup:
+    """A group of executors whose pods are spread over nodes and zones.
+
+    Args:
+        group: the executors of one job, in a namespace of their own.
+        spread: None: the group unchanged.
+        cluster: the environment, with the zones to spread over.
+    """
+    if spread is None:
+        return group
+    data = group.model_dump(by_alias=True, exclude_unset=True)
+    # A job's own namespace, where no other job's executors are counted.
+    data["pod"]["metadata"] |= {"namespace": group.name, "labels": _SPREAD_LABELS}
+    data["pod"]["spec"]["topologySpreadConstraints"] = spread_constraints(spread, _SPREAD_LABELS, group.count, len(cluster.zones))
+    return PodGroup.model_validate(data)
 
 
 def node_selector(kind: str, conf: Mapping[str, str], place: PodPlace) -> dict[str, str]:

@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
 from penstock.sizing.catalog.instance_type import InstanceType
+from penstock.sizing.catalog.labels import ZONE
 from penstock.sizing.cluster import Cluster
 from penstock.sizing.placement.batch import market_of
 from penstock.sizing.placement.node_pool_manifests import NodePool
@@ -81,6 +82,35 @@ def sized(group: PodGroup, cpu_millicores: int, memory_mib: int, storage_mib: in
     if storage_mib:
         amounts[EPHEMERAL_STORAGE] = f"{storage_mib}Mi"
     data["pod"]["spec"]["containers"][0]["resources"] = {"requests": amounts, "limits": limits}
+    return PodGroup.model_validate(data)
+
+
+def is_required(group: PodGroup, label: str) -> bool:
+    """Whether the pods of a group must be spread over the values of a node label."""
+    constraints = group.pod.spec.topology_spread_constraints
+    return any(one.topology_key == label and one.when_unsatisfiable == "DoNotSchedule" for one in constraints)
+
+
+def preferably_spread(group: PodGroup) -> PodGroup:
+    """The group, whose pods are spread where that is possible."""
+    data = group.model_dump(by_alias=True, exclude_unset=True)
+    for constraint in data["pod"]["spec"].get("topologySpreadConstraints", ()):
+        constraint["whenUnsatisfiable"] = "ScheduleAnyway"
+        constraint.pop("minDomains", None)
+    return PodGroup.model_validate(data)
+
+
+def zones_without(group: PodGroup, cluster: Cluster) -> tuple[str, ...]:
+    """The zones in which a group that must be spread over all of them can't have a node; empty if it need not."""
+    if not is_required(group, ZONE):
+        return ()
+    return tuple(zone for zone in cluster.zones if not one_fits(_in_zone(group, zone), cluster))
+
+
+def _in_zone(group: PodGroup, zone: str) -> PodGroup:
+    data = group.model_dump(by_alias=True, exclude_unset=True)
+    spec = data["pod"]["spec"]
+    spec["nodeSelector"] = {**spec.get("nodeSelector", {}), ZONE: zone}
     return PodGroup.model_validate(data)
 
 

@@ -34,10 +34,9 @@ def needed_storage(targets: DecidedTargets, executor: PlannedPod, state: StatePl
 
 def with_storage(pods: Pods, targets: DecidedTargets, needed: NeededStorage) -> Pods:
     """The pods with their requests and limits: what the spec gives them, otherwise what they need; no limit where that is not known."""
-    return Pods(
-        driver=_with(pods.driver, needed.driver, targets.driver.storage_mib),
-        executor=_with(pods.executor, needed.executor, targets.executor.storage_mib),
-    )
+    driver = _with(pods.driver, needed.driver, targets.driver.storage_mib)
+    executor = _with(pods.executor, needed.executor, targets.executor.storage_mib)
+    return pods.model_copy(update={"driver": driver, "executor": executor})
 
 
 def _with(pod: PlannedPod, needs: StorageNeeds, given_mib: int | None) -> PlannedPod:

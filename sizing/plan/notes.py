@@ -20,6 +20,7 @@ def plan_notes(targets: Targets, settings: SparkSettings, draft: Plan) -> tuple[
         *_queries(targets),
         *_default_driver(targets, settings, draft),
         *_slots(draft),
+        *_preferred_spread(draft),
         *_few_partitions(targets, draft),
         *_fixed_shuffle(settings, draft),
         *_python_memory(settings, draft),
@@ -60,6 +61,14 @@ def _slots(draft: Plan) -> Iterator[str]:
     wide = [stage for stage in draft.stages if stage.tasks > total]
     for stage in wide:
         yield f"{stage.name}: {stage.tasks} tasks run in several waves on {total} slots"
+
+
+def _preferred_spread(draft: Plan) -> Iterator[str]:
+    spread = draft.pods.executor_spread
+    preferred = [] if spread is None else [name for name in ("nodes", "zones") if getattr(spread, name) == "preferred"]
+    if preferred:
+        asked = " and ".join(f"spread.{name}: preferred" for name in preferred)
+        yield f"{asked}: Karpenter spreads the executors as if it were required, except those that would then have no node"
 
 
 def _few_partitions(targets: Targets, draft: Plan) -> Iterator[str]:

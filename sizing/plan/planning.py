@@ -71,7 +71,11 @@ def _planned(targets: DecidedTargets, settings: SparkSettings, cluster: Cluster 
         *memory_violations(targets, "executor", executor, executor_pod, settings),
         *memory_violations(targets, "driver", driver, driver_pod, settings),
     ]
-    pods = Pods(driver=_pod(driver, driver_pod, 1, None), executor=_pod(executor, executor_pod, count, slots))
+    pods = Pods(
+        driver=_pod(driver, driver_pod, 1, None),
+        executor=_pod(executor, executor_pod, count, slots),
+        executor_spread=targets.executor.spread,
+    )
     load = load_of(targets, settings, pods.executor, cluster)
     planned_stages = _stages(targets, settings, load.plan.topic_partitions if load else _read_partitions(targets))
     chosen = {**(load.state_conf if load else {}), **_status_conf(planned_stages, settings)}

@@ -9,8 +9,10 @@ import pytest
 from penstock.jobs.spec import load
 from penstock.jobs.targets import targets
 from penstock.sizing.errors import PenstockError
+from penstock.sizing.executor_spread import ExecutorSpread
 from penstock.sizing.plan import plan
 from penstock.sizing.targets import Targets
+from tests.sizing.clusters import with_pool
 
 SPECS = Path(__file__).resolve().parents[2] / "jobs/specs"
 SPEC = """\
@@ -43,6 +45,15 @@ def test_a_parallelism_in_the_code_wins_and_the_plan_has_a_note(tmp_path: Path) 
     assert (planned.totals.executors, planned.totals.subtasks) == (7, 273)
     here, spec_place = tmp_path / "app.py", tmp_path / "spec.yaml"
     assert f"PARALLELISM = 91 in {here}:2 overrides parallelism: 7 in {spec_place}:6" in planned.notes
+
+
+def test_a_spread_that_is_not_met_is_reported_at_its_line(tmp_path: Path) -> None:
+    spread = "executor:\n    slots: 1\n    memory: 2g\n    spread: {zones: required}\n"
+    wanted = targets_of(tmp_path, spec=SPEC.replace("executor: {slots: 13, memory: 16g}\n", spread))
+    assert wanted.executor.spread == ExecutorSpread(zones="required")
+    two_zones = with_pool("executors", requirements={"topology.kubernetes.io/zone": ["us-east-1a", "us-east-1b"]})
+    (fault,) = plan(wanted, two_zones).violations
+    assert (fault.code, fault.line, fault.path) == ("SIZ-019", 10, "spec.executor.spread")
 
 
 def test_without_one_in_the_code_the_specs_parallelism_holds(tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ from penstock.infra.manifests.driver_pod import resources
 from penstock.infra.manifests.executor_pod_template import executor_pod_template
 from penstock.infra.manifests.job import job_manifests
 from penstock.infra.manifests.spark_application import operated_manifests
+from penstock.sizing.executor_spread import ExecutorSpread
 from tests.kube.charts import Release
 from tests.kube.deployed import count, user_credit
 from tests.kube.objects import Object, Objects, Refused
@@ -93,6 +94,17 @@ def executor(objects: Objects) -> Object:
 
 def test_an_executor_of_the_template_may_start(objects: Objects, executor: Object) -> None:
     objects.create(executor, dry_run=True)
+
+
+def test_executors_that_are_spread_may_start_with_an_operator_and_without(objects: Objects, executor: Object, crds: list[Object]) -> None:
+    job = user_credit(BROKERS, name="spread")
+    pods = job.plan.pods.model_copy(update={"executor_spread": ExecutorSpread(nodes="required", zones="preferred")})
+    job = replace(job, plan=job.plan.model_copy(update={"pods": pods}), zones=3)
+    constraints = executor_pod_template(job)["spec"]["topologySpreadConstraints"]
+    created = objects.create({**executor, "spec": {**executor["spec"], "topologySpreadConstraints": constraints}}, dry_run=True)
+    assert created["spec"]["topologySpreadConstraints"] == constraints
+    operated = applied(objects, operated_manifests(job))["SparkApplication"]["spec"]["executorSpec"]
+    assert operated["podTemplateSpec"]["spec"]["topologySpreadConstraints"] == constraints
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from hypothesis import strategies as st
 
+from penstock.sizing.executor_spread import ExecutorSpread
 from penstock.sizing.targets import DriverTarget, ExecutorTarget, Parallelism, Targets
 
 
@@ -24,6 +25,7 @@ _ANY_OF = {
     "spark.task.cpus": st.sampled_from(["0.5", "1", "1.5", "2"]),
 }
 _OFF_HEAP = st.fixed_dictionaries({"spark.memory.offHeap.enabled": st.just("true"), "spark.memory.offHeap.size": _mib(1, 4096)})
+_SPREADING = st.sampled_from([None, "preferred", "required"])
 PYTHON_MEMORY = "spark.executor.pyspark.memory"
 
 
@@ -34,7 +36,14 @@ def mixed_targets(draw: st.DrawFn, *, python_memory: bool = False) -> Targets:
     conf |= draw(_OFF_HEAP) if draw(st.booleans()) else {}
     kinds = st.sampled_from(["memory_mib", "heap_mib"])
     memory = st.integers(1, 200_000)
-    executor = ExecutorTarget(slots=draw(st.integers(2, 64)), cpu_millicores=draw(st.integers(1, 64_000)), **{draw(kinds): draw(memory)})
+    executor = ExecutorTarget.model_validate(
+        {
+            "slots": draw(st.integers(2, 64)),
+            "cpu_millicores": draw(st.integers(1, 64_000)),
+            draw(kinds): draw(memory),
+            "spread": draw(st.none() | st.builds(ExecutorSpread, nodes=_SPREADING, zones=_SPREADING)),
+        }
+    )
     return Targets(
         parallelism=Parallelism(value=draw(st.integers(1, 5000))),
         executor=executor,

@@ -16,6 +16,7 @@ from penstock.infra.manifests.executor_pod_template import executor_pod_template
 from penstock.infra.manifests.job import job_manifests
 from penstock.infra.manifests.pod_security import LOCAL_DIRS, TEMPORARY
 from penstock.infra.parts.nodes import PodPlace
+from penstock.jobs.configuration.plan_hash import plan_hash
 from penstock.jobs.configuration.runtime import (
     POD_NAME_VARIABLE,
     POD_UID_VARIABLE,
@@ -24,6 +25,7 @@ from penstock.jobs.configuration.runtime import (
     RuntimeConfiguration,
 )
 from penstock.jobs.spec import load
+from penstock.sizing.executor_spread import ExecutorSpread
 from tests.infra.manifests.jobs_in_cluster import deployed, hold, of_kind
 
 JOBS: dict[str, dict[str, Any]] = {
@@ -279,6 +281,24 @@ def test_the_volumes_of_a_driver_and_its_logs_add_up_to_its_limit() -> None:
     limits = size_limits(driver_template(job)["spec"])
     assert limits == {"tmp": "512Mi", "work": "512Mi", "spark-local-dir-1": "512Mi"}
     assert job.plan.pods.driver.limit_ephemeral_storage_mib == 3 * 512 + job.plan.driver_storage.logs_mib
+
+
+def test_executors_are_spread_among_their_own_as_the_plan_has_them() -> None:
+    assert "topologySpreadConstraints" not in executor_pod_template(deployed())["spec"]
+    plan = deployed().plan
+    pods = plan.pods.model_copy(update={"executor_spread": ExecutorSpread(nodes="required", zones="preferred")})
+    job = deployed(plan=plan.model_copy(update={"pods": pods}), zones=3)
+    template = executor_pod_template(job)
+    hold({**template, "metadata": {**template["metadata"], "name": "executor"}})
+    nodes, zones = template["spec"]["topologySpreadConstraints"]
+    for constraint in (nodes, zones):
+        selected = constraint["labelSelector"]["matchLabels"]
+        assert selected.items() <= template["metadata"]["labels"].items()
+        assert not selected.items() <= driver_template(job)["metadata"]["labels"].items()
+    assert (nodes["topologyKey"], nodes["minDomains"]) == ("kubernetes.io/hostname", plan.pods.executor.count)
+    assert (zones["topologyKey"], zones["whenUnsatisfiable"]) == ("topology.kubernetes.io/zone", "ScheduleAnyway")
+    # Executors of the generation that runs are where they are: the next one's are placed by the new constraints.
+    assert plan_hash(job.plan) != plan_hash(plan)
 
 
 SCRATCH = "spark.kubernetes.executor.volumes.emptyDir.spark-local-dir-1"

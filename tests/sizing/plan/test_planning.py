@@ -124,7 +124,7 @@ def test_a_task_of_two_cores_halves_the_slots() -> None:
         ({"slots": 6}, {"spark.kubernetes.executor.request.cores": "2500m"}, 6, 2500),
     ],
 )
-def test_slots_and_cores_follow_from_one_another(executor: dict[str, int], conf: dict[str, str], slots: int, millicores: int) -> None:
+def test_slots_and_cores_follow_from_one_another(executor: dict[str, Any], conf: dict[str, str], slots: int, millicores: int) -> None:
     pod = plan(targets(executor=ExecutorTarget(memory_mib=8192, **executor), spark_conf=conf)).pods.executor
     assert (pod.slots, pod.request_cpu_millicores) == (slots, millicores)
 
