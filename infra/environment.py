@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Annotated, Any, Literal, Self, TypeVar
 
 import yaml
@@ -16,6 +17,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, PrivateAttr, Valida
 from penstock.infra.parts.connections import Connection
 from penstock.infra.parts.eks import Eks
 from penstock.infra.parts.endpoints import Endpoints
+from penstock.infra.parts.jobs import EnvironmentJob, JobEntry
 from penstock.infra.parts.kafka import Kafka
 from penstock.infra.parts.network import Network
 from penstock.infra.parts.nodes import Nodes
@@ -74,6 +76,11 @@ def _tags(tags: dict[str, str]) -> dict[str, str]:
         if not TAG_VALUE_PATTERN.fullmatch(value):
             raise ValueError(f"a tag value of at most 256 {TAG_CHARACTERS}; {key} has another value")
     return tags
+
+
+def _jobs_once(jobs: list[EnvironmentJob]) -> list[EnvironmentJob]:
+    _each_once([job.spec for job in jobs])
+    return jobs
 
 
 def _each_once(paths: list[str]) -> list[str]:
@@ -156,7 +163,8 @@ class EnvironmentSpec(Part):
         kafka: the brokers; None if they are not part of the environment.
         connections: name -> database or endpoint, as the jobs' specs refer to them; a job gets those that its spec names.
         registry: of the jobs' image.
-        jobs: the job specs that run here, as paths relative to the environment file; the stacks are sized for them.
+        jobs: the jobs that run here, as paths of their specs relative to the environment file, or with a parallelism of their own here;
+            the stacks are sized for them.
         app_path: folders in which the jobs' apps are looked up besides those of their specs, relative to the environment file.
         observability: logs, metrics and alarms.
         budget: monthly AWS costs; None: no budget.
@@ -182,13 +190,18 @@ class EnvironmentSpec(Part):
     kafka: Kafka | None = None
     connections: dict[Name, Connection] = {}
     registry: Registry = Registry()
-    jobs: Annotated[list[str], AfterValidator(_each_once)] = []
+    jobs: Annotated[list[JobEntry], AfterValidator(_jobs_once)] = []
     app_path: Annotated[list[str], AfterValidator(_each_once)] = []
     observability: Observability = Observability()
     budget: MonthlyBudget | None = None
     quotas: Quotas = Quotas()
     catalog: str | None = None
     prices: str | None = None
+
+    @property
+    def job_paths(self) -> list[Path]:
+        """The paths of the jobs' specs."""
+        return [Path(job.spec) for job in self.jobs]
 
     @model_validator(mode="after")
     def _whole_cluster(self) -> Self:

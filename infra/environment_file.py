@@ -113,6 +113,8 @@ def _with_absolute_paths(file: Path, environment: Environment) -> Environment:
 
     given = {"catalog": spec.catalog, "prices": spec.prices}
     changes: dict[str, Any] = {field: absolute(path) for field, path in given.items() if path is not None}
-    several = {"jobs": spec.jobs, "app_path": spec.app_path}
-    changes |= {field: [absolute(path) for path in paths] for field, paths in several.items() if paths}
+    if spec.app_path:
+        changes["app_path"] = [absolute(path) for path in spec.app_path]
+    if spec.jobs:
+        changes["jobs"] = [job.model_copy(update={"spec": absolute(job.spec)}) for job in spec.jobs]
     return environment.with_spec(**changes) if changes else environment

@@ -11,8 +11,9 @@ from penstock.infra.app_packages import app_packages
 from penstock.infra.cluster import cluster
 from penstock.infra.environment import Environment
 from penstock.infra.errors import JobNamedTwice
+from penstock.infra.job_specs import spec_in
 from penstock.jobs.errors import UnreadableDocument
-from penstock.jobs.spec import SpecFile, load
+from penstock.jobs.spec import SpecFile
 from penstock.jobs.spec.requested_topics import asked_topics
 from penstock.jobs.targets import targets
 from penstock.sizing.cluster import Cluster
@@ -92,10 +93,10 @@ def specs_of(environment: Environment) -> list[SpecFile]:
 
     Raises:
         PenstockError: SPEC-001 for a spec that does not exist, INF-006 for a duplicate name, SPEC-013 for a topic with different settings
-            in two jobs, any fault of a spec.
+            in two jobs, SPEC-014 for a parallelism that can't be set here, any fault of a spec.
     """
     raise_all(_missing(environment))
-    specs = [load(Path(path)) for path in environment.spec.jobs]
+    specs = [spec_in(environment, Path(job.spec)) for job in environment.spec.jobs]
     raise_all(_named_twice(specs))
     # Jobs with different settings for one topic are reported here, before anything is sized with it.
     asked_topics(specs)
@@ -111,9 +112,9 @@ def _planned(spec: SpecFile, app_path: Sequence[Path], environment_cluster: Clus
 
 def _missing(environment: Environment) -> Iterator[PenstockError]:
     """An error for each spec that the environment names and that does not exist, with its line there."""
-    for number, path in enumerate(environment.spec.jobs):
-        if not Path(path).exists():
-            need = f"the path of a job's spec, relative to the environment's file; {path} does not exist"
+    for number, job in enumerate(environment.spec.jobs):
+        if not Path(job.spec).exists():
+            need = f"the path of a job's spec, relative to the environment's file; {job.spec} does not exist"
             yield environment.locate(UnreadableDocument(need=need, fix="correct the path"), "spec", "jobs", number)
 
 

@@ -103,6 +103,13 @@ class TopicsDisagree(DocumentError):
     title = "conflicting topic settings"
 
 
+class ParallelismNotOverridden(DocumentError):
+    """An environment sets the parallelism of a job whose spec can't have another one."""
+
+    code = "SPEC-014"
+    title = "parallelism can't be overridden"
+
+
 class NotAFlinkDeployment(DocumentError):
     """The document's kind or apiVersion is not that of a FlinkDeployment, the only resource that can be converted to a spec."""
 

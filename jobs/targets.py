@@ -52,7 +52,7 @@ def targets(spec_file: SpecFile, app_path: Sequence[Path] = (), *, app_required:
     module, missing = _app(spec_file, app_path, required=app_required)
     load = _load(spec_file, module)
     return Targets(
-        parallelism=_parallelism(spec, module),
+        parallelism=_parallelism(spec_file, module),
         operators=_operators(spec, module) if missing is None else _unknown_operators(spec),
         executor=_executor(spec),
         driver=_driver(spec),
@@ -87,12 +87,15 @@ def _app(spec_file: SpecFile, app_path: Sequence[Path], *, required: bool) -> tu
     return app_module.read(path), None
 
 
-def _parallelism(spec: JobSpec, module: AppModule) -> Parallelism | None:
+def _parallelism(spec_file: SpecFile, module: AppModule) -> Parallelism | None:
+    spec = spec_file.job.spec
     if module.parallelism is not None:
         at = Place(file=str(module.path), line=module.parallelism_line)
         return Parallelism(value=module.parallelism, source="code", at=at)
     # The app's parallelism is only used without a load; otherwise the load decides.
-    return None if spec.load is not None or spec.parallelism is None else Parallelism(value=spec.parallelism)
+    if spec.load is not None or spec.parallelism is None:
+        return None
+    return Parallelism(value=spec.parallelism, source="spec" if spec_file.override is None else "environment")
 
 
 def _stages(spec: JobSpec) -> StageTasks:
@@ -199,18 +202,19 @@ def _setting(value: str | int | float | bool) -> str:
 
 def _notes(spec_file: SpecFile, module: AppModule) -> tuple[str, ...]:
     # Of one that overrides the load the plan speaks: it knows what the load takes.
-    spec = spec_file.job.spec
-    if module.parallelism is None or spec.load is not None:
-        return ()
-    here = f"PARALLELISM = {module.parallelism} in {module.path}:{module.parallelism_line}"
+    spec, override = spec_file.job.spec, spec_file.override
     place = spec_file.document.place((*_SPEC, "parallelism"))
-    return (f"{here} overrides parallelism: {spec.parallelism} in {place}",)
+    given = f"parallelism: {spec.parallelism} in {place if override is None else override.at or 'the environment'}"
+    if module.parallelism is not None and spec.load is None:
+        return (f"PARALLELISM = {module.parallelism} in {module.path}:{module.parallelism_line} overrides {given}",)
+    return () if override is None else (f"{given} overrides {override.replaced} in {place}",)
 
 
 def _notes_without_app(spec_file: SpecFile, missing: AppNotFound) -> tuple[str, ...]:
+    own = _notes(spec_file, AppModule(path=Path(spec_file.job.spec.app)))
     app, place = spec_file.job.spec.app, spec_file.document.place((*_SPEC, "app"))
     counted = "operators are unknown, and the plan counts sources and sinks alone"
-    return (f"the app {app} in {place} was not found: {counted}; {missing.fix}",)
+    return (*own, f"the app {app} in {place} was not found: {counted}; {missing.fix}")
 
 
 def _origins(spec_file: SpecFile) -> dict[str, Origin]:
@@ -223,4 +227,8 @@ def _origins(spec_file: SpecFile) -> dict[str, Origin]:
         **{f"spark_conf.{key}": ("sparkConf", key) for key in spec_file.job.spec.spark_conf},
     }
     paths = {field: (*_SPEC, *path) for field, path in {**_ORIGINS, **settings}.items()}
-    return {field: Origin(at=document.place(path), path=dotted(path), given=document.given(path)) for field, path in paths.items()}
+    origins = {field: Origin(at=document.place(path), path=dotted(path), given=document.given(path)) for field, path in paths.items()}
+    override = spec_file.override
+    if override is None or override.at is None:
+        return origins
+    return {**origins, "parallelism": Origin(at=override.at, path=override.path, given=str(override.value))}

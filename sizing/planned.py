@@ -38,7 +38,7 @@ class PlannedParallelism(_Planned):
     """Concurrent tasks of a stage, and the source of the number."""
 
     value: int
-    source: Literal["spec", "code", "load"]
+    source: Literal["spec", "environment", "code", "load"]
 
 
 class Totals(_Planned):

@@ -44,12 +44,13 @@ class Parallelism(_Target):
 
     Args:
         value: 1 to `MAX_PARALLELISM`.
-        source: ``spec``, ``load`` if it is derived from the load, or ``code`` if the app's PARALLELISM took precedence.
+        source: ``spec``, ``environment`` if that overrides the spec, ``load`` if it is derived from the load, or ``code`` if the app's
+            PARALLELISM took precedence.
         at: place of the app's PARALLELISM, for a note that it takes precedence over the load.
     """
 
     value: Annotated[int, Field(ge=1, le=MAX_PARALLELISM)]
-    source: Literal["spec", "code", "load"] = "spec"
+    source: Literal["spec", "environment", "code", "load"] = "spec"
     at: Place | None = None
 
 

@@ -26,7 +26,7 @@ from penstock.infra.plans import EnvironmentPlans, JobPlan
 from penstock.infra.stacks.jobs import BROKER_PORTS
 from penstock.jobs.configuration.progress_timeout import progress_timeout_s
 from penstock.jobs.configuration.runtime import READY_AFTER_S
-from penstock.jobs.document import dotted, text_of
+from penstock.jobs.document import dotted
 from penstock.jobs.spec.app_module import sql_beside
 from penstock.jobs.spec.avro_schemas import avro_schemas
 from penstock.sizing.errors import PenstockError, raise_all
@@ -161,7 +161,7 @@ def _deployed(
     network = environment.spec.network
     return DeployedJob(
         name=job.name,
-        spec_text=text_of(job.spec.path),
+        spec_text=job.spec.document.text,
         plan=job.plan,
         image=image,
         brokers=kafka.bootstrap_brokers,

@@ -31,6 +31,7 @@ class RuntimeConfiguration(BaseModel):
 
     Args:
         spec: path of the job spec.
+        parallelism: of the environment, in place of the spec's; None: the spec's own, also where its text has that of the environment.
         app_path: folders in which the app's module is looked up, in this order.
         package_path: folders with the app's own Python packages, at the same place for the driver and the executors.
         master: Spark's master, such as ``local[4]`` or ``k8s://...``.
@@ -56,6 +57,7 @@ class RuntimeConfiguration(BaseModel):
     model_config = ConfigDict(frozen=True, strict=True, extra="forbid", alias_generator=to_camel, validate_by_name=True)
 
     spec: str
+    parallelism: int | None = Field(default=None, exclude_if=lambda value: value is None)
     app_path: tuple[str, ...] = ()
     package_path: tuple[str, ...] = ()
     master: str

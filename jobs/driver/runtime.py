@@ -60,9 +60,10 @@ from penstock.jobs.errors import NoProgress
 from penstock.jobs.kafka.brokers import Brokers
 from penstock.jobs.kafka.offset_commits import OffsetCommits
 from penstock.jobs.sources.opening import Offsets
-from penstock.jobs.spec import SpecFile, load
+from penstock.jobs.spec import SpecFile
 from penstock.jobs.spec import connection_addresses as connections
 from penstock.jobs.spec.checkpoint_settings import retention_conf
+from penstock.jobs.spec.overriding import load_overridden
 from penstock.jobs.spec.stage_settings import stages_conf
 from penstock.jobs.storage.lease import Lease
 from penstock.sizing.errors import raise_all
@@ -125,7 +126,7 @@ class Driver:
         self._configuration = configuration
         self._stop = stop
         self._abort = hung
-        self._spec: SpecFile = load(Path(configuration.spec))
+        self._spec: SpecFile = load_overridden(Path(configuration.spec), configuration.parallelism)
         self._restarts = Restarts(configuration.job_folder, self._spec.job.spec.restart)
         self._readiness = Readiness()
         self._emit = self._readiness.watching(self._restarts.counting(emit))

@@ -32,7 +32,8 @@ from penstock.jobs.errors import BucketUnreachable, ConditionalWriteFailed, Upgr
 from penstock.jobs.savepoints.before_upgrade import is_due, savepoint_name
 from penstock.jobs.savepoints.folder import SavepointFolder
 from penstock.jobs.savepoints.starting import refuse_another_job, refuse_lost_queries
-from penstock.jobs.spec import JobSpec, SpecFile, load
+from penstock.jobs.spec import JobSpec, SpecFile
+from penstock.jobs.spec.overriding import load_overridden
 from penstock.jobs.spec.stage_settings import SHUFFLE_PARTITIONS, stages_conf
 from penstock.jobs.storage.checkpoint import FINISHED, Checkpoint
 from penstock.jobs.storage.continuation import Continuation, InitialSavepoint, SavepointStart
@@ -76,7 +77,7 @@ def check(configuration: RuntimeConfiguration, analyze: Analysis | None = None) 
         PenstockError: what the new driver would end with: JOB-008, JOB-021, JOB-022, JOB-086, JOB-093 to JOB-099, JOB-101, JOB-105,
             JOB-109, and those of an app that can't be built; JOB-009 if the bucket is out of reach.
     """
-    spec = load(Path(configuration.spec))
+    spec = load_overridden(Path(configuration.spec), configuration.parallelism)
     job, folder = spec.job.spec, JobFolder(configuration.job_folder)
     request = RewindRequestFile(folder.uri).read()
     decided = folder.continuation(fingerprint(spec, configuration), job.upgrade_mode, job.rewind_to, request, InitialSavepoint.of(job))

@@ -10,13 +10,37 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 from penstock.jobs.document import DumpedDocument, parse_text, read
 from penstock.jobs.spec.contradictions import contradictions
 from penstock.jobs.spec.job import StreamingJob
-from penstock.sizing.errors import raise_all
+from penstock.sizing.errors import Place, raise_all
+
+
+class ParallelismOverride(BaseModel):
+    """The parallelism that an environment sets for a job.
+
+    Args:
+        value: the number.
+        at: its place in the environment's file; None: an environment built by a program.
+        path: the field there.
+        replaced: what the spec has in its place: ``parallelism: 10`` or ``load``.
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    value: int
+    at: Place | None = None
+    path: str = "parallelism"
+    replaced: str = ""
 
 
 class SpecFile(BaseModel):
     """A spec with the document that it was read from, so that later errors have a line.
 
-    Its JSON form consists of the path and the document, from which the job is read again.
+    Its JSON form consists of the path, the document, from which the job is read again, and the override.
+
+    Args:
+        path: of the file.
+        document: as it was read, with the number of the override in place of its own.
+        job: the document as a model.
+        override: the parallelism of an environment; None: the spec's own holds. See `penstock.jobs.spec.overriding`.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -24,6 +48,12 @@ class SpecFile(BaseModel):
     path: Path
     document: DumpedDocument
     job: Annotated[StreamingJob, Field(exclude=True)]
+    override: ParallelismOverride | None = None
+
+    @property
+    def overriding_parallelism(self) -> int | None:
+        """The number of the override."""
+        return None if self.override is None else self.override.value
 
     @model_validator(mode="before")
     @classmethod
@@ -32,7 +62,7 @@ class SpecFile(BaseModel):
             return given
         dumped = given["document"]
         document = parse_text(dumped["text"], dumped["file"])
-        return {"path": given["path"], "document": document, "job": document.parse(StreamingJob)}
+        return {**given, "document": document, "job": document.parse(StreamingJob)}
 
 
 def load(path: Path) -> SpecFile:

@@ -7,13 +7,13 @@ import os
 import shutil
 import sys
 import traceback
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from penstock.jobs.errors import AppFailed
-from penstock.jobs.spec import load
+from penstock.jobs.spec import SpecFile, load
 from penstock.jobs.targets import targets
 from penstock.scripts import layout
 from penstock.scripts.checking import passed
@@ -53,26 +53,27 @@ class Checked(NamedTuple):
     faults: tuple[PenstockError, ...] = ()
 
 
-def check_all(asked: Sequence[Asked], steps: Steps) -> list[Checked]:
+def check_all(asked: Sequence[Asked], steps: Steps, read: Callable[[Path], SpecFile] = load) -> list[Checked]:
     """Checks specs, each by itself, and remembers those that pass.
 
     Args:
         asked: the specs, in any number.
         steps: shows progress.
+        read: reads a spec, for faults of the document; by default as its file has it.
 
     Raises:
         PenstockError: TOOL-016, TOOL-020, Spark's jars are missing; TOOL-050.
     """
     # An invalid document needs no Spark to be found.
-    unread = {one: _read(one) for one in asked}
+    unread = {one: _read(one, read) for one in asked}
     rest = [one for one, faults in unread.items() if not faults]
     analyzed = _analyzed(rest, steps) if rest else {}
     return [Checked(one.spec, unread[one] or analyzed[one]) for one in asked]
 
 
-def _read(asked: Asked) -> tuple[PenstockError, ...]:
+def _read(asked: Asked, read: Callable[[Path], SpecFile]) -> tuple[PenstockError, ...]:
     try:
-        spec = load(asked.spec)
+        spec = read(asked.spec)
         targets(spec, asked.app_path)
         app_packages.checked(spec)
     except PenstockError as error:

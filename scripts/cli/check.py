@@ -5,9 +5,12 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 
 from penstock.infra.environment_file import load as load_environment
+from penstock.infra.job_specs import spec_in
+from penstock.jobs.spec import load
 from penstock.scripts.checking.checks import Asked, Checked, check_all, unknown
 from penstock.scripts.cli.environment_argument import add_environment_option
 from penstock.scripts.cli.output import add_output_argument, as_text
@@ -39,9 +42,10 @@ def run(arguments: argparse.Namespace) -> int:
     Raises:
         PenstockError: TOOL-016, TOOL-020, Spark's jars are missing; TOOL-050.
     """
-    given = arguments.app_path
-    app_path = tuple(folders_of_apps(given, load_environment(arguments.environment)) if arguments.environment else given)
-    results = check_all([Asked(spec, app_path) for spec in dict.fromkeys(arguments.specs)], Steps())
+    environment = load_environment(arguments.environment) if arguments.environment else None
+    app_path = tuple(arguments.app_path if environment is None else folders_of_apps(arguments.app_path, environment))
+    read = load if environment is None else partial(spec_in, environment)
+    results = check_all([Asked(spec, app_path) for spec in dict.fromkeys(arguments.specs)], Steps(), read)
     if arguments.output == "table":
         _print_errors(results)
     else:

@@ -44,7 +44,7 @@ def run(arguments: argparse.Namespace) -> int:
         PenstockError: IMG-001 to IMG-010, and whatever is wrong with the environment, a spec or a lock.
     """
     spec = load_environment(arguments.environment).spec if arguments.environment else None
-    packages = [checked(load(Path(job))) for job in spec.jobs] if spec else []
+    packages = [checked(load(path)) for path in spec.job_paths] if spec else []
     if arguments.action == "context":
         return _context(arguments.out, packages)
     image = image_name.checked(arguments.tag)

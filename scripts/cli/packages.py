@@ -36,7 +36,7 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.constraints:
         print(constraints(), end="")
         return 0
-    paths = [*arguments.specs, *(map(Path, load_environment(arguments.environment).spec.jobs) if arguments.environment else ())]
+    paths = [*arguments.specs, *(load_environment(arguments.environment).spec.job_paths if arguments.environment else ())]
     if not paths:
         raise WrongUsage(need="a SPEC, --environment ENV or --constraints", fix="name the job specs")
     found: list[tuple[SpecFile, AppPackages]] = []

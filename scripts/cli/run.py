@@ -68,7 +68,7 @@ def run(arguments: argparse.Namespace) -> int:
 def _planned(environment: Environment, name: str) -> JobPlan:
     """The job with its plan. The other jobs of the environment need not have one."""
     (spec,) = jobs_of(environment, [name])
-    (job,) = plans(environment.with_spec(jobs=[str(spec.path)])).jobs
+    (job,) = plans(environment.with_spec(jobs=[job for job in environment.spec.jobs if Path(job.spec) == spec.path])).jobs
     return job
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import get_args
 
 from penstock.infra.environment import Environment
+from penstock.infra.parts.jobs import EnvironmentJob
 from penstock.infra.plans import plans
 from penstock.jobs.configuration.kafka_access import Security
 from penstock.scripts.cli.command import exit_code
@@ -87,9 +88,10 @@ def _copies(text: str) -> int:
 
 def _environment(arguments: argparse.Namespace) -> Environment:
     environment = chosen(arguments)
-    specs = [str(path.resolve()) for path in arguments.spec]
-    jobs = list(dict.fromkeys([*environment.spec.jobs, *specs]))
-    return environment.with_spec(jobs=jobs)
+    listed = environment.spec.jobs
+    known = {job.spec for job in listed}
+    others = dict.fromkeys(str(path.resolve()) for path in arguments.spec)
+    return environment.with_spec(jobs=[*listed, *(EnvironmentJob(spec=path) for path in others if path not in known)])
 
 
 def _refused(planned: Sequence[TopicChange]) -> Iterator[PenstockError]:

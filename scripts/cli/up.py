@@ -18,8 +18,9 @@ from typing import NoReturn
 from penstock.infra.environment import Environment
 from penstock.infra.environment_file import LOCAL_ENVIRONMENT
 from penstock.infra.environment_file import load as load_environment
+from penstock.infra.job_specs import spec_in
 from penstock.jobs.errors import Contradiction, MissingField
-from penstock.jobs.spec import load
+from penstock.jobs.spec import SpecFile
 from penstock.jobs.spec.requested_topics import asked_topics
 from penstock.jobs.targets import targets
 from penstock.scripts import layout
@@ -105,7 +106,7 @@ def run(arguments: argparse.Namespace) -> int:
         raise WrongUsage(path="--master-port", given=str(arguments.master_port), need=need, fix="leave out --master-port")
     steps = Steps()
     app_path = folders_of_apps(arguments.app_path, environment)
-    jobs = _jobs(arguments, app_path, steps)
+    jobs = _jobs(arguments, environment, app_path, steps)
     asked = [Asked(job.spec.path, tuple(app_path)) for job in jobs]
     if failed := check_first(asked, "table", wanted=not arguments.no_check):
         return failed
@@ -132,16 +133,16 @@ def _of_the_environment(environment: Environment) -> list[Path]:
         need = "a SPEC, or an environment with jobs"
         raise WrongUsage(path="SPEC", given=f"none, and environment {environment.name} has no jobs", need=need, fix="name a spec")
     # As they are named from here.
-    return [Path(os.path.relpath(job)) for job in environment.spec.jobs]
+    return [Path(os.path.relpath(path)) for path in environment.spec.job_paths]
 
 
-def _jobs(arguments: argparse.Namespace, app_path: list[Path], steps: Steps) -> list[Job]:
+def _jobs(arguments: argparse.Namespace, environment: Environment, app_path: list[Path], steps: Steps) -> list[Job]:
     """The jobs with their plans; all their faults are found here."""
     jobs: list[Job] = []
     faults: list[PenstockError] = []
     for path in arguments.specs:
         try:
-            jobs.append(_job(path, app_path, steps))
+            jobs.append(_job(spec_in(environment, path), app_path, steps))
         except PenstockError as error:
             faults.extend(error.errors)
     # Jobs that are kept up run at the same time.
@@ -191,13 +192,12 @@ def _without_input(jobs: list[Job]) -> list[PenstockError]:
     ]
 
 
-def _job(path: Path, app_path: list[Path], steps: Steps) -> Job:
-    spec = load(path)
+def _job(spec: SpecFile, app_path: list[Path], steps: Steps) -> Job:
     raise_all(without_server(spec))
     planned = plan(targets(spec, app_path))
     own = app_packages.checked(spec)
     raise_violations(planned.violations)
-    folders = (path.parent.resolve(), *(folder.resolve() for folder in app_path))
+    folders = (spec.path.parent.resolve(), *(folder.resolve() for folder in app_path))
     installed = app_packages.install(own, steps)
     # Last: this process has packages that the image does not have, and they must be its own versions.
     sys.path.extend(str(folder) for folder in installed.path if str(folder) not in sys.path)

@@ -292,6 +292,7 @@ class LocalRun:
         buckets = self.local.environment.spec.buckets
         return RuntimeConfiguration(
             spec=str(self.job.spec.path.resolve()),
+            parallelism=self.job.spec.overriding_parallelism,
             app_path=tuple(str(folder.resolve()) for folder in self.job.app_path),
             package_path=tuple(str(folder) for folder in self.job.packages.path),
             master=self.cluster.url if self.cluster else self.machine.master,

@@ -11,9 +11,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from penstock.infra.environment import Environment
+from penstock.infra.job_specs import spec_in
 from penstock.jobs.errors import CheckpointMissing
 from penstock.jobs.savepoints.folder import Savepoints
-from penstock.jobs.spec import SpecFile, load
+from penstock.jobs.spec import SpecFile
 from penstock.jobs.storage.checkpoint import Checkpoint
 from penstock.jobs.storage.driver_runs import DriverRunsFile
 from penstock.jobs.storage.generation import Generation
@@ -47,7 +48,7 @@ def jobs_of(environment: Environment, names: Sequence[str] = ()) -> list[SpecFil
         WrongUsage: USE-001, no job has the name.
         PenstockError: what is wrong with a spec.
     """
-    specs = {spec.job.metadata.name: spec for spec in (load(Path(path)) for path in environment.spec.jobs)}
+    specs = {spec.job.metadata.name: spec for spec in (spec_in(environment, Path(job.spec)) for job in environment.spec.jobs)}
     for name in names:
         if name not in specs:
             close = difflib.get_close_matches(name, specs, n=1)

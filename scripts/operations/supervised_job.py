@@ -115,6 +115,7 @@ class SupervisedJob:
         app_path = (spec.path.parent, *map(Path, self._environment.spec.app_path))
         return RuntimeConfiguration(
             spec=str(spec.path.resolve()),
+            parallelism=spec.overriding_parallelism,
             app_path=tuple(str(folder.resolve()) for folder in app_path),
             package_path=tuple(str(folder) for folder in self._packages.path),
             master=self.machine.master,

@@ -10,7 +10,8 @@ from typing import NamedTuple
 from penstock.infra.cluster import cluster
 from penstock.infra.environment import Environment
 from penstock.infra.environment_file import load as load_environment
-from penstock.jobs.spec import SpecFile, load
+from penstock.infra.job_specs import spec_in
+from penstock.jobs.spec import SpecFile
 from penstock.jobs.targets import targets
 from penstock.scripts.installation import app_packages
 from penstock.scripts.planning.app_path import add_app_path_argument, folders_of_apps
@@ -99,7 +100,7 @@ def planned_job(spec: Path, location: Where, app_path: Sequence[Path] = (), *, a
     Raises:
         PenstockError: whatever is wrong in the spec, its app or its targets.
     """
-    spec_file = load(spec)
+    spec_file = spec_in(location.environment, spec)
     wanted = targets(spec_file, folders_of_apps(app_path, location.environment), app_required=app_required)
     app_packages.checked(spec_file)
     return PlannedJob(spec_file, wanted, location, plan(wanted, location.cluster))

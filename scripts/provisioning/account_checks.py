@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 from botocore.exceptions import ClientError
@@ -107,7 +106,7 @@ def _images(aws: AwsAccess) -> Finding | None:
     def faults() -> Iterator[tuple[str, str]]:
         ecr = aws.client("ecr")
         jobs_of: dict[str, list[str]] = {}
-        for job, tag in image_tags(aws.environment, [load(Path(job)).job.metadata.name for job in spec.jobs]).items():
+        for job, tag in image_tags(aws.environment, [load(path).job.metadata.name for path in spec.job_paths]).items():
             jobs_of.setdefault(tag, []).append(job)
         for tag, jobs in jobs_of.items():
             if not _answer(partial(ecr.describe_images, repositoryName=repository, imageIds=[{"imageTag": tag}])):

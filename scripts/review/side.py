@@ -58,9 +58,9 @@ def side_of(file: Path, app_path: Sequence[Path], today: str) -> Side:
     location = where(str(file), partial=True)
     jobs: dict[str, PlannedJob] = {}
     faults: list[PenstockError] = []
-    for path in location.environment.spec.jobs:
+    for entry in location.environment.spec.jobs:
         try:
-            job = planned_job(Path(path), location, app_path)
+            job = planned_job(Path(entry.spec), location, app_path)
             jobs[job.name] = job
         except PenstockError as error:
             faults += error.errors

@@ -51,7 +51,8 @@ def _explained(targets: Targets, settings: SparkSettings, draft: Plan) -> Iterat
 
 def _totals(targets: Targets, draft: Plan) -> Iterator[Explanation]:
     totals, executor, parallelism = draft.totals, draft.pods.executor, draft.parallelism.value
-    yield _of("parallelism.value", parallelism, "PARALLELISM of the app, otherwise of the spec", source=draft.parallelism.source)
+    rule = "PARALLELISM of the app, otherwise of the environment's job, otherwise of the spec"
+    yield _of("parallelism.value", parallelism, rule, source=draft.parallelism.source)
     rule = "max(1, ceil(parallelism / slots))"
     yield _of("totals.executors", totals.executors, rule, parallelism=parallelism, slots=executor.slots or 1)
     yield _of("totals.pods", totals.pods, "executors + 1 driver", executors=totals.executors)

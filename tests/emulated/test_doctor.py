@@ -130,7 +130,7 @@ def test_an_existing_vpc_is_held_against_the_environment(aws: EmulatedAws, tmp_p
 def test_a_tag_that_is_not_in_the_repository_is_named_with_the_jobs_that_would_run_it(
     aws: EmulatedAws, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    spec = Path(load("production").spec.jobs[0])
+    spec = load("production").spec.job_paths[0]
     data = _account(aws, "docimage").model_dump(by_alias=True, exclude_none=True)
     data["spec"] |= {"jobs": [str(spec)], "registry": {"imageTag": "1.4.2"}}
     own = Environment.model_validate(data)

@@ -24,6 +24,7 @@ from penstock.infra.environment import Environment
 from penstock.jobs.local.recording import Record
 from penstock.jobs.spec import load
 from penstock.jobs.storage.driver_runs import DriverRunsFile
+from penstock.jobs.storage.job_folder import JobFolder
 from penstock.scripts.emulation.emulated_aws import EmulatedAws
 from penstock.scripts.layout import ROOT
 from penstock.scripts.local import kafka_topics, recorded_run
@@ -133,7 +134,9 @@ class Desk:
 def desk(aws: EmulatedAws, broker: KafkaBroker, tmp_path: Path) -> Desk:
     name = f"run-{uuid.uuid4().hex[:8]}"
     data = environment(aws, name).model_dump(by_alias=True, exclude_none=True)
-    data["spec"] |= {"jobs": [str(tmp_path / "job.yaml")], "kafka": {"kind": "external", "bootstrapServers": broker.address}}
+    # Its driver is given the number beside the spec.
+    job = {"spec": str(tmp_path / "job.yaml"), "parallelism": 1}
+    data["spec"] |= {"jobs": [job], "kafka": {"kind": "external", "bootstrapServers": broker.address}}
     desk = Desk(tmp_path, Environment.model_validate(data), broker)
     for bucket in (desk.own.spec.buckets.checkpoints, desk.own.spec.buckets.output):
         desk.s3.create_bucket(Bucket=bucket)
@@ -164,6 +167,8 @@ def test_a_killed_driver_is_started_again_and_the_job_goes_on_until_it_is_stoppe
         assert running.wait(LIMIT_S) == 0
     assert desk.users() == sorted(f"user-{number}" for number in range(240))
     assert desk.status().state == "stopped"
+    recorded = JobFolder(f"s3a://{desk.own.spec.buckets.checkpoints}/{desk.name}", desk.s3).recorded_spec(1)
+    assert recorded is not None and "parallelism: 1" in recorded.text
     wait_until_gone(desk.folder / "tmp")
 
 

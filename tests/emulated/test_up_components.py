@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from penstock.infra.environment_file import load
+from penstock.jobs.spec import load as load_spec
 from penstock.scripts.cli.up import _job
 from penstock.scripts.errors import BrokerDied, EmulatorDied
 from penstock.scripts.local import kafka_topics
@@ -52,7 +53,7 @@ def test_an_emulator_that_dies_midway_ends_the_wait_with_its_own_error(local: Lo
 
 
 def test_a_broker_that_dies_midway_ends_the_run_with_its_own_error(local: LocalEnvironment, spec: Path, tmp_path: Path) -> None:
-    job = _job(spec, [], Steps())
+    job = _job(load_spec(spec), [], Steps())
     run = LocalRun(job, local, cut(job.plan), tmp_path / "driver", Steps())
     kafka_topics.create(local.kafka.address, job.plan.kafka.topics)
     local.wait_for_buckets()

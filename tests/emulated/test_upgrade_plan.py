@@ -12,10 +12,10 @@ from typing import Any
 import pytest
 
 from penstock.infra.environment import Environment
+from penstock.infra.parts.jobs import EnvironmentJob
 from penstock.infra.plans import plans
 from penstock.jobs.configuration.plan_hash import plan_hash
 from penstock.jobs.driver.fingerprint import app_hash, spec_hash
-from penstock.jobs.spec import load
 from penstock.jobs.storage.generation import Fingerprint, Generation, RecordedSpec, Versions
 from penstock.jobs.storage.job_folder import JobFolder
 from penstock.scripts.cli import upgrade
@@ -61,14 +61,19 @@ class Place:
 
     def begin(self, *, recorded: bool = True, tag: str | None = None) -> None:
         """The job begins as it is now."""
-        spec = load(self.spec)
         (job,) = plans(self.own).jobs
+        spec = job.spec
         tag = tag or self.own.spec.registry.image_tag
         ran = Fingerprint(app=app_hash(spec, []), spec=spec_hash(spec), plan=plan_hash(job.plan), image=f"registry/jobs:{tag}")
         began = {"number": 1, "checkpoint": 1, "parent": None, "mode": "last-state", "began": datetime.now(UTC)}
         self.folder.begin(Generation.model_validate({**began, "fingerprint": ran, "versions": Versions(penstock=None, spark="4.3.0")}))
         if recorded:
             self.folder.record_spec(1, RecordedSpec(text=spec.document.text))
+
+    def with_parallelism(self, value: int) -> None:
+        """The environment sets the job's parallelism."""
+        self.own = self.own.with_spec(jobs=[EnvironmentJob(spec=str(self.spec), parallelism=value)])
+        self.file.write_text(self.own.text())
 
     def change(self, old: str, new: str) -> None:
         text = self.spec.read_text()
@@ -117,6 +122,18 @@ def test_changes_of_spec_app_and_image_are_shown_with_what_they_mean_and_the_pla
     place.change("trigger: 3s", "trigger: 3s\n  upgradeMode: savepoint")
     assert place.plan(capsys)[1]["savepoint"] == "upgrade-1"
     assert "its driver first takes savepoint upgrade-1" in place.plan(capsys, "table")[1]
+
+
+def test_the_parallelism_of_the_environment_is_what_runs_and_what_is_planned(place: Place, capsys: pytest.CaptureFixture[str]) -> None:
+    place.with_parallelism(2)
+    place.begin()
+    assert place.plan(capsys)[1]["state"] == "unchanged"
+    place.with_parallelism(6)
+    _, job = place.plan(capsys)
+    changes = {one["what"]: (one["before"], one["now"]) for one in job["changes"]}
+    assert changes["spec.parallelism"] == ("2", "6")
+    assert set(changes) == {"spec.parallelism", "plan"}
+    assert {one["what"]: (one["before"], one["now"]) for one in job["plan"]}["executors"] == ("1", "3")
 
 
 def test_a_change_that_the_state_can_not_follow_is_said_and_possible_without_the_state(

@@ -183,4 +183,4 @@ def test_a_missing_job_spec_is_reported(tmp_path: Path) -> None:
 @pytest.mark.parametrize("environment", sorted(file.stem for file in FOLDER.glob("*.yaml")))
 def test_the_shipped_environments_run_the_jobs_of_the_quick_start(environment: str) -> None:
     # The other shipped specs are examples: their topics and connections are for a team to define.
-    assert {Path(path).name for path in load(environment).spec.jobs} == {"user_credit.yaml", "flights.yaml"}
+    assert {path.name for path in load(environment).spec.job_paths} == {"user_credit.yaml", "flights.yaml"}

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from penstock.jobs.spec import load as load_spec
 from penstock.scripts.cli.up import _job
 from penstock.scripts.errors import SparkClusterDied, SparkClusterNotReady
 from penstock.scripts.local import kafka_topics
@@ -35,7 +36,7 @@ def test_killed_hard_it_leaves_no_process_of_its_executors(spec: Path, temporary
 def test_a_master_or_a_worker_that_dies_midway_ends_the_run_and_loses_nothing(local: LocalEnvironment, spec: Path, tmp_path: Path) -> None:
     # Without a micro-batch in the checkpoint, the default would start the next driver at the topic's end.
     spec.write_text(SPEC.replace("partitions: 2}", "partitions: 2, startingOffsets: earliest}"), encoding="utf-8")
-    job = _job(spec, [], Steps())
+    job = _job(load_spec(spec), [], Steps())
     machine = cut_to_executors(job.plan, 1)
     kafka_topics.create(local.kafka.address, job.plan.kafka.topics)
     local.wait_for_buckets()
@@ -77,7 +78,7 @@ def test_executors_that_never_register_are_an_error_with_their_log(lasting: Loca
         .replace("{clicks: clicks.j", "{unserved: clicks.j"),
         encoding="utf-8",
     )
-    job = _job(spec, [], Steps())
+    job = _job(load_spec(spec), [], Steps())
     machine = cut_to_executors(job.plan, 1)
     kafka_topics.create(lasting.kafka.address, job.plan.kafka.topics)
     lasting.wait_for_buckets()

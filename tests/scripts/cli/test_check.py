@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from penstock.scripts.layout import ROOT
+from tests.infra.environments import written
 from tests.scripts.cli.called import penstock
 
 SPEC = """\
@@ -94,3 +95,15 @@ def test_size_checks_the_app_first_unless_told_otherwise(broken: Path) -> None:
     without = size(java=str(broken.parent))
     assert (without.returncode, without.stdout) == (0, unchecked.stdout)
     assert "not done, see penstock check: Spark does not start on this machine" in without.stderr
+
+
+def test_a_parallelism_of_the_environment_that_the_spec_can_not_have_is_found_without_spark(tmp_path: Path) -> None:
+    load = "load: {eventsPerSecond: 10, eventBytes: 100, eventsPerSlot: 100}"
+    text = SPEC.replace("parallelism: 1", load).replace(", memory: 2g", "")
+    (tmp_path / "clicks.yaml").write_text(text, encoding="utf-8")
+    (tmp_path / "clicks.py").write_text(APP, encoding="utf-8")
+    written(tmp_path, lambda spec: spec.update(jobs=[{"spec": "clicks.yaml", "parallelism": 4}]))
+    for words in (("check", "clicks.yaml"), ("size", "clicks.yaml"), ("lint", "clicks.yaml")):
+        called = penstock(*words, "--environment", "environment.yaml", cwd=tmp_path)
+        assert called.returncode == 2
+        assert "error[SPEC-014]: parallelism can't be overridden\n  at   environment.yaml:" in called.stderr

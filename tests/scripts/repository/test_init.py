@@ -162,7 +162,7 @@ def test_its_environments_are_valid(tmp_path: Path, kafka: str, existing: Existi
     for name in ("local", "dev", "production"):
         environment = load(tmp_path / f"environments/{name}.yaml")
         assert environment.name == name
-        assert environment.spec.jobs == [str(tmp_path / "specs/page_views.yaml")]
+        assert environment.spec.job_paths == [tmp_path / "specs/page_views.yaml"]
         assert environment.spec.connections == {}
         if name != "local":
             assert environment.spec.account == ANSWERS.account

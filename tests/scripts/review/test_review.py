@@ -191,3 +191,14 @@ def test_no_commit_and_no_repository_are_errors(
     found = review(capsys, "main")
     assert (found.code, "TOOL-001" in found.errors) == (4, True)
     assert main(["review", "--help"]) == 0
+
+
+def test_a_parallelism_of_the_environment_is_a_change_of_the_job(repository: Repository, capsys: pytest.CaptureFixture[str]) -> None:
+    entry = "../specs/page_views.yaml"
+    repository.edit(repository.environment, f"- {entry}", f"- {{spec: {entry}, parallelism: 6}}")
+    found = review(capsys, *JSON)
+    job = found.job()
+    assert (found.code, job["kind"], job["refused"]) == (0, "changed", [])
+    assert [(change["what"], change["before"], change["now"]) for change in job["changes"]] == [("spec.parallelism", "1", "6")]
+    assert _amounts(job["topics"]) == {"partitions of page-views": ("1", "6")}
+    assert _amounts(found.document["fields"])["spec.jobs[0].parallelism"] == ("not set", "6")
