@@ -10,6 +10,7 @@ from typing import Any
 from penstock.infra.environment import Environment
 from penstock.infra.job_rights import Buckets, statements
 from penstock.infra.policies import Statement
+from penstock.jobs.spec import load
 from penstock.scripts.cli.up import _feed, _job
 from penstock.scripts.local import kafka_topics
 from penstock.scripts.local.environment import LocalEnvironment
@@ -49,7 +50,7 @@ class _LocalByProxy:
 
 def job_of(spec: Path) -> Job:
     """A job of this repository, ready to run."""
-    return _job(spec, [], Steps())
+    return _job(load(spec), [], Steps())
 
 
 @contextmanager
