@@ -16,6 +16,7 @@ import pytest
 from penstock.scripts.dev.tiers import EITHER, ON_EXECUTORS, TIERS
 
 _TESTS = Path(__file__).resolve().parent
+_LONG = "chaos"
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -58,11 +59,12 @@ def _own_tier(item: pytest.Item) -> str:
     """The tier that a test has by its marker or its folder."""
     marked = {mark.name for mark in item.iter_markers() if mark.name in TIERS}
     folder = _folder_tier(item.path)
-    named = {*marked, folder} if folder else marked
+    # What takes long may stand beside the shorter tests of its subject.
+    named = {*marked, folder} if folder and marked != {_LONG} else marked
     if len(named) > 1:
         raise pytest.UsageError(f"{item.nodeid} is in several tiers: {', '.join(sorted(named))}; a test has one")
     # A run of that tier would not read the file.
-    for tier in () if folder else marked:
+    for tier in marked:
         if not _names_marker(item.path, tier):
             raise pytest.UsageError(f"{item.nodeid} is in tier {tier}, and its file does not name pytest.mark.{tier}")
     return named.pop() if named else "fast"
@@ -75,8 +77,9 @@ def _names_marker(file: Path, tier: str) -> bool:
 
 @cache
 def _leads_to(folder: Path, tiers: tuple[str, ...]) -> bool:
-    """Whether a folder has one of another tier below it."""
-    return folder.is_dir() and any(found.is_dir() for tier in tiers for found in folder.rglob(tier))
+    """Whether a folder of one tier has one of another tier below it, or a file with tests that are marked so."""
+    files = folder.rglob("test_*.py") if folder.is_dir() else [folder]
+    return any(tier in file.relative_to(_TESTS).parts or _names_marker(file, tier) for file in files for tier in tiers)
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:

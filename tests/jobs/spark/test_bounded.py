@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
+from itertools import product
 from typing import Any
 
 import pytest
@@ -129,8 +130,16 @@ POINTS: dict[str, tuple[Point, Callable[..., bool]]] = {
 }
 
 
-@pytest.mark.parametrize("sink", ["files", "kafka"])
-@pytest.mark.parametrize("point", POINTS)
+_QUICK = (("after the record of what closes, before its commit", "files"), ("before the record of the last data", "kafka"))
+
+
+@pytest.mark.parametrize(
+    ("point", "sink"),
+    [
+        pytest.param(point, sink, marks=() if (point, sink) in _QUICK else pytest.mark.chaos)
+        for point, sink in product(POINTS, ("files", "kafka"))
+    ],
+)
 def test_a_run_interrupted_at_any_point_ends_as_if_it_had_not_been(surroundings: Surroundings, point: str, sink: str) -> None:
     job = _bounded(surroundings)
     if sink == "kafka":

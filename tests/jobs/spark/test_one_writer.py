@@ -227,6 +227,7 @@ def test_micro_batches_that_another_driver_commits_meanwhile_are_not_counted_twi
     assert _names(job) == ["one", "three", "two"]
 
 
+@pytest.mark.chaos
 def test_a_writer_that_takes_no_lease_and_does_not_stop_is_an_error(surroundings: Surroundings) -> None:
     job = _job(surroundings)
     job.feed("a", _row("first"))

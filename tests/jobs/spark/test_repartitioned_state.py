@@ -37,6 +37,7 @@ def _row(name: str, clock: str) -> dict[str, object]:
     return {"key": "k", "at": f"2025-04-05T{clock}Z", "name": name}
 
 
+@pytest.mark.chaos
 def test_every_kind_of_state_goes_on_in_more_partitions_after_an_upgrade_with_a_savepoint(surroundings: Surroundings) -> None:
     job = every_state(surroundings, "every-state-repartitioned")
     run(job, BEFORE)

@@ -39,6 +39,7 @@ def _manifest(*arguments: Any) -> bool:
 
 # The others are in the tier chaos, which kills whole drivers at each point.
 @pytest.mark.parametrize("point", ["after the manifest, before any file is there", "after the record, before Spark's commit"])
+@pytest.mark.chaos
 def test_a_micro_batch_interrupted_at_any_point_is_written_once_after_the_restart(surroundings: Surroundings, point: str) -> None:
     hold_it_is_there_once(surroundings, point)
 

@@ -199,6 +199,7 @@ def test_a_failure_ends_a_query_that_is_within_a_micro_batch_after_it(surroundin
 
 
 @pytest.mark.parametrize("query", ["", "other"])
+@pytest.mark.chaos
 def test_a_query_that_is_killed_between_the_commits_of_the_other_loses_and_repeats_nothing(surroundings: Surroundings, query: str) -> None:
     job, record = _job(surroundings, "one source"), Checkpoint.record
     job.feed("a", _row("one"), b"broken")

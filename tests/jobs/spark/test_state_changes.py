@@ -70,6 +70,7 @@ def _row(clock: str, bid: int = 1, ask: int = 10) -> dict[str, object]:
     return {"key": "k", "at": f"2025-04-05T12:{clock}Z", "bid": bid, "ask": ask}
 
 
+@pytest.mark.chaos
 def test_two_aggregates_that_change_places_or_another_output_mode_are_refused_and_the_old_app_goes_on(team: Team) -> None:
     team.job.feed("a", _row("30:01"))
     team.run(1)
@@ -145,6 +146,7 @@ def test_a_begin_without_the_state_may_keep_another_one(team: Team) -> None:
     assert team.job.rows() == [{"key": "k", "bids": 1, "asks": 10}]
 
 
+@pytest.mark.chaos
 def test_what_is_recorded_of_each_operator_is_what_spark_keeps(surroundings: Surroundings, tmp_path: Path) -> None:
     job = surroundings.job("tests.jobs.spark.apps.every_state", sources={"a": 1, "b": 1})
     others = {name: {"files": {"path": f"{job.name}-{name}", "prefix": "part-"}} for name in ("pairs", "names", "once")}

@@ -54,6 +54,7 @@ class _Lent:
         return self._session
 
 
+@pytest.mark.chaos
 def test_the_tests_of_a_page_pass_in_a_new_repository(
     page: str, repository: Path, session: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -179,6 +179,16 @@ def test_a_folder_within_that_of_another_tier_decides(tree: Tree) -> None:
     assert (code, said.splitlines()[-1]) == (0, "1 passed, 0 failed, 0 skipped"), said
 
 
+def test_what_takes_long_may_be_marked_in_the_folder_of_another_tier(tree: Tree) -> None:
+    tree.write("tests/spark/test_two.py", "import pytest\n@pytest.mark.chaos\ndef test_long(): pass\ndef test_short(): pass\n")
+    tree.write("tests/spark/test_bad.py", "import no_module_of_this_name\n")
+    code, said = tree.run("--tier", "chaos")
+    assert (code, said.splitlines()[-1]) == (0, "1 passed, 0 failed, 0 skipped"), said
+    (tree.root / "tests/spark/test_bad.py").unlink()
+    code, said = tree.run("--tier", "spark")
+    assert (code, said.splitlines()[-1]) == (0, "2 passed, 0 failed, 0 skipped"), said
+
+
 def test_files_without_tests_of_the_tier_are_not_read(tree: Tree) -> None:
     tree.write("tests/test_plain.py", "import nothing_of_this_name")
     code, said = tree.run("--tier", "spark")
