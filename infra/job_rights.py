@@ -163,9 +163,11 @@ def _kafka(job: SpecFile, brokers: Brokers) -> list[Statement]:
     patterns = {f"{_SIGNS.split(source.pattern)[0]}*" for source in kafka if source.pattern is not None}
     read = sorted({*job.job.read_topics(), *patterns})
     # Consumer groups of Spark's readers, this prefix and a random suffix; they commit nothing. The default is below the job's own name.
-    readers = sorted({f"{source.group_id_prefix}-*" for source in kafka if source.group_id_prefix is not None})
+    readers = {f"{source.group_id_prefix}-*" for source in kafka if source.group_id_prefix is not None}
+    # Groups that a source names as its own: its readers name them, and the job may commit to them.
+    named = {source.group_id for source in kafka if source.group_id is not None}
     # Their offsets are where the job starts; it commits none to them.
-    followed = sorted({source.starting_group for source in kafka if source.starting_group is not None})
+    followed = sorted({source.starting_group for source in kafka if source.starting_group is not None} - named)
     written = sorted({sink.topic for sink in spec.kafka_sinks.values()})
     connect = ["kafka-cluster:Connect", *(["kafka-cluster:WriteDataIdempotently"] if written else [])]
     granted = [allow("ConnectToBrokers", connect, [brokers.cluster_arn])]
@@ -182,7 +184,7 @@ def _kafka(job: SpecFile, brokers: Brokers) -> list[Statement]:
                 "UseOwnGroups",
                 ["kafka-cluster:DescribeGroup", "kafka-cluster:AlterGroup"],
                 # A job's name has no dot, so no other job's groups begin with this name and a dot.
-                _of(brokers.groups_arn, [own, f"{own}.*", *readers]),
+                _of(brokers.groups_arn, [own, f"{own}.*", *sorted(readers | named)]),
             ),
         ]
     if written:

@@ -23,7 +23,7 @@ def spec_in(environment: Environment, path: Path) -> SpecFile:
         path: of the spec; one that the environment does not list is read as it is.
 
     Raises:
-        PenstockError: SPEC-001 to SPEC-008, SPEC-011 and SPEC-014; several are raised as `Faults`.
+        PenstockError: SPEC-001 to SPEC-008, SPEC-011, SPEC-014 and SPEC-015; several are raised as `Faults`.
     """
     spec = load(path)
     entry = next((entry for entry in environment.spec.jobs if Path(entry.spec).resolve() == path.resolve()), None)

@@ -110,6 +110,13 @@ class ParallelismNotOverridden(DocumentError):
     title = "parallelism can't be overridden"
 
 
+class ClientPropertyRefused(DocumentError):
+    """Penstock or Spark sets the Kafka client property itself, or Kafka's client has none of this name."""
+
+    code = "SPEC-015"
+    title = "Kafka client property not allowed"
+
+
 class NotAFlinkDeployment(DocumentError):
     """The document's kind or apiVersion is not that of a FlinkDeployment, the only resource that can be converted to a spec."""
 
@@ -206,6 +213,13 @@ class TransactionsRefused(RunFailed):
 
     code = "JOB-060"
     title = "brokers rejected the sink's transactions"
+
+
+class ClientPropertiesRefused(RunFailed):
+    """The Kafka client of a sink does not take the values of its properties."""
+
+    code = "JOB-110"
+    title = "Kafka client rejected the sink's properties"
 
 
 class MarksDisagree(RunFailed):

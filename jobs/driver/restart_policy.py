@@ -20,6 +20,7 @@ _SAME_FAILURES = 3
 # The app or the spec contradicts itself, or the data is what the spec says that the job must not go on with.
 _NEVER: tuple[type[PenstockError], ...] = (
     errors.BadDeclaration,
+    errors.ClientPropertiesRefused,
     errors.NotRepeatable,
     errors.OffsetsNotThere,
     errors.OperatorsDiffer,

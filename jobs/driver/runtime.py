@@ -58,7 +58,7 @@ from penstock.jobs.driver.start_offsets import StartOffsets
 from penstock.jobs.driver.watch import within
 from penstock.jobs.errors import NoProgress
 from penstock.jobs.kafka.brokers import Brokers
-from penstock.jobs.kafka.offset_commits import OffsetCommits
+from penstock.jobs.kafka.offset_commits import GroupTopics, OffsetCommits
 from penstock.jobs.sources.opening import Offsets
 from penstock.jobs.spec import SpecFile
 from penstock.jobs.spec import connection_addresses as connections
@@ -142,7 +142,7 @@ class Driver:
 
         Raises:
             PenstockError: JOB-001 to JOB-009, JOB-020 to JOB-023, JOB-050 to JOB-063, JOB-070, JOB-080 to JOB-086,
-                JOB-092 to JOB-099, JOB-101, JOB-105 to JOB-109.
+                JOB-092 to JOB-099, JOB-101, JOB-105 to JOB-110.
                 A query that hangs ends the driver by `hung`.
         """
         forget_ready()
@@ -261,8 +261,8 @@ class Driver:
         """Whether a query of the job has committed a micro-batch."""
         return bool(begun(self._checkpoint))
 
-    def _brokers(self) -> Brokers:
-        return Brokers(self._configuration.kafka, group=f"penstock.{self._spec.job.metadata.name}")
+    def _brokers(self, group: str | None = None) -> Brokers:
+        return Brokers(self._configuration.kafka, group=group or f"penstock.{self._spec.job.metadata.name}")
 
     def _planned_and_run(self, context: DriverContext) -> bool:
         """The job's queries, until they terminate.
@@ -312,9 +312,12 @@ class Driver:
 
     def _commits(self, offsets: Mapping[str, Offsets], lease: Lease) -> OffsetCommits | None:
         """The committer of offsets to consumer groups, for the sources that ask for it."""
-        asking = [name for name, source in self._spec.job.spec.kafka_sources.items() if source.commit_offsets]
-        topics = frozenset(topic for name in asking for topic in offsets.get(name, {}))
-        return OffsetCommits(self._brokers(), topics, lambda: lease.sure) if topics else None
+        topics: dict[str | None, set[str]] = {}
+        for name, source in self._spec.job.spec.kafka_sources.items():
+            if source.commit_offsets:
+                topics.setdefault(source.group_id, set()).update(offsets.get(name, {}))
+        groups = [GroupTopics(self._brokers(group), frozenset(some)) for group, some in topics.items() if some]
+        return OffsetCommits(groups, lambda: lease.sure) if groups else None
 
 
 def _stop(session: SparkSession) -> None:

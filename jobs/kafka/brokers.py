@@ -236,9 +236,10 @@ class Brokers:
         fallback = dict(latest) if where.endswith("latest") else earliest
         if begun or not where.startswith("committed"):
             return fallback
-        committed = self._committed(source.starting_group or self._group, topic, edges)
+        group = source.starting_group or source.group_id or self._group
+        committed = self._committed(group, topic, edges)
         if where == "committed" and (missing := sorted(edges.keys() - committed.keys())):
-            raise _never_committed(source.starting_group or self._group, topic, missing)
+            raise _never_committed(group, topic, missing)
         return fallback | committed
 
     def _committed(self, group: str, topic: str, edges: Mapping[int, tuple[int, int]]) -> dict[int, int]:
@@ -311,7 +312,10 @@ def _gone(topic: str, partition: int, offset: int, edges: tuple[int, int]) -> Of
 
 def _never_committed(group: str, topic: str, partitions: list[int]) -> NotCommitted:
     need = f"an offset that the group {group} has committed, of each partition"
-    fix = "correct startingGroup, or commit offsets to the group; committed-or-earliest or committed-or-latest starts such partitions there"
+    fix = (
+        "correct startingGroup or groupId, or commit offsets to the group; committed-or-earliest or committed-or-latest starts such"
+        " partitions there"
+    )
     numbers = ", ".join(map(str, partitions))
     given = f"none of partition{'' if len(partitions) == 1 else 's'} {numbers}"
     return NotCommitted(path=f"topic {topic}", given=given, need=need, fix=fix)

@@ -1,13 +1,29 @@
-"""Offsets that a job has read, committed to its consumer group: for tools that show lag by group, and for a start without a checkpoint."""
+"""Offsets that a job has read, committed to consumer groups, its own or those of its sources: for tools that show lag by group, and for a
+start without a checkpoint.
+"""
 
 from __future__ import annotations
 
 import sys
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 
 from penstock.jobs.errors import BrokersUnreachable
 from penstock.jobs.kafka.brokers import Brokers
+
+
+@dataclass(frozen=True)
+class GroupTopics:
+    """A consumer group, and the topics whose offsets are committed to it.
+
+    Args:
+        brokers: on behalf of the group.
+        topics: their names.
+    """
+
+    brokers: Brokers
+    topics: frozenset[str]
 
 
 class OffsetCommits:
@@ -17,14 +33,12 @@ class OffsetCommits:
     this check and the request: the next commit of the other driver corrects it.
 
     Args:
-        brokers: on behalf of the group; closed with this.
-        topics: those of the sources that ask for it.
+        groups: with the topics of the sources that ask for it; their clients are closed with this.
         sure: whether no other driver can have taken over the checkpoint.
     """
 
-    def __init__(self, brokers: Brokers, topics: frozenset[str], sure: Callable[[], bool] = lambda: True) -> None:
-        self._brokers = brokers
-        self._topics = topics
+    def __init__(self, groups: Sequence[GroupTopics], sure: Callable[[], bool] = lambda: True) -> None:
+        self._groups = groups
         self._sure = sure
 
     def committed(self, ends: Mapping[str, Mapping[str, int]]) -> None:
@@ -33,29 +47,27 @@ class OffsetCommits:
         Args:
             ends: topic -> partition, as text -> the next offset to read.
         """
-        wanted = {
-            topic: {int(number): offset for number, offset in partitions.items()}
-            for topic, partitions in ends.items()
-            if topic in self._topics
-        }
         if not self._sure():
             return
-        try:
-            self._brokers.commit(wanted)
-        except BrokersUnreachable as error:
-            # The next micro-batch commits what this one could not.
-            print(error.render(), file=sys.stderr)
+        for group in self._groups:
+            wanted = {topic: {int(number): offset for number, offset in ends[topic].items()} for topic in ends if topic in group.topics}
+            try:
+                group.brokers.commit(wanted)
+            except BrokersUnreachable as error:
+                # The next micro-batch commits what this one could not.
+                print(error.render(), file=sys.stderr)
 
     def close(self) -> None:
         """Closes the clients."""
-        self._brokers.close()
+        for group in self._groups:
+            group.brokers.close()
 
 
 class JointCommits:
-    """Commits of several queries that share a consumer group: of each partition what all queries that read its topic have committed.
+    """Commits of several queries to the same consumer groups: of each partition what all queries that read its topic have committed.
 
     Args:
-        commits: of the group.
+        commits: of the groups.
         readers: query -> the topics that it reads.
     """
 

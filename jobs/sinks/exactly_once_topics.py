@@ -40,7 +40,7 @@ from pyspark.sql import Column, DataFrame, Row
 from pyspark.sql import functions as F
 
 from penstock.jobs.configuration.kafka_access import KafkaAccess
-from penstock.jobs.errors import MarksDisagree, MarksExpired, ReplayDiffers, TransactionsRefused
+from penstock.jobs.errors import ClientPropertiesRefused, MarksDisagree, MarksExpired, ReplayDiffers, TransactionsRefused
 from penstock.jobs.sinks import manifests
 from penstock.jobs.sinks.kafka_records import records
 from penstock.jobs.sinks.parts import wrapped
@@ -48,6 +48,7 @@ from penstock.jobs.sinks.sink import Batch, SinkContext
 from penstock.jobs.sinks.topics import admin_of, cluster_with
 from penstock.jobs.sinks.transactions import CALL_S, DIFFERS, FOREIGN, OUTCOME_SCHEMA, Share, TransactionWriter, insist, producer_settings
 from penstock.jobs.spec import KafkaSink
+from penstock.jobs.spec.client_properties import as_text
 from penstock.jobs.storage.checkpoint import Checkpoint
 
 # Source: Apache Kafka, "Broker Configs", with the default values.
@@ -122,6 +123,7 @@ class ExactlyOnceTopic:
         Raises:
             TopicNotFound: JOB-002.
             TransactionsRefused: JOB-060.
+            ClientPropertiesRefused: JOB-110.
         """
         admin = admin_of(self.brokers)
         settings: dict[str, int] = {}
@@ -130,7 +132,8 @@ class ExactlyOnceTopic:
             self.partitions = len(known.topics[self.sink.topic].partitions)
             settings = _settings(admin, next(iter(known.brokers)))
             # The brokers validate the time-out and the job's permission.
-            producer = Producer(producer_settings(self.brokers, f"{self.group}.check", self.sink.transaction_timeout))
+            timeout_ms, properties = self.sink.transaction_timeout, as_text(self.sink.properties)
+            producer = Producer(producer_settings(self.brokers, f"{self.group}.check", timeout_ms, properties))
             insist(lambda: producer.init_transactions(CALL_S))
         except KafkaException as error:
             raise self._refused(error.args[0], settings) from None
@@ -160,6 +163,7 @@ class ExactlyOnceTopic:
             batch=batch.number,
             token=manifest.token,
             fresh=fresh,
+            properties=as_text(self.sink.properties),
             shares={share.task: Share(share.rows, share.digest) for share in manifest.shares},
         )
         if manifest.shares:
@@ -228,7 +232,10 @@ class ExactlyOnceTopic:
         fix = "remove random, clock-dependent and unordered expressions from the query, or persist their results before they are used"
         return ReplayDiffers(path=f"sink {self.name}, batch {manifest.batch}", need=need, fix=fix)
 
-    def _refused(self, error: KafkaError, settings: Mapping[str, int]) -> TransactionsRefused:
+    def _refused(self, error: KafkaError, settings: Mapping[str, int]) -> TransactionsRefused | ClientPropertiesRefused:
+        if error.code() == KafkaError._INVALID_ARG and self.sink.properties:
+            path, need = f"sink {self.name}", "properties that the client of an exactly-once sink, librdkafka, takes"
+            return ClientPropertiesRefused(path=path, given=error.str(), need=need, fix=f"correct spec.sinks.{self.name}.kafka.properties")
         if error.code() == KafkaError.INVALID_TRANSACTION_TIMEOUT:
             limit_ms = settings.get(_LIMIT, _LIMIT_MS)
             need = f"at most the brokers' transaction.max.timeout.ms, {limit_ms} ms"

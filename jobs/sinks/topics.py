@@ -21,6 +21,7 @@ from penstock.jobs.sinks.kafka_records import records
 from penstock.jobs.sinks.sink import Batch, SinkContext
 from penstock.jobs.sinks.transactions import CALL_S, insist
 from penstock.jobs.spec import KafkaSink
+from penstock.jobs.spec.client_properties import as_text
 from penstock.jobs.spec.requested_topics import MAX_RECORD_BYTES
 
 # They take a task some 0.1 s of CPU time, the query included; a further task costs a tenth of that.
@@ -69,7 +70,12 @@ class Topic:
         Raises:
             BadDeclaration: JOB-004.
         """
-        options = {**self.brokers.spark_options(), "kafka.max.request.size": str(MAX_RECORD_BYTES), "topic": self.sink.topic}
+        options = {
+            **{f"kafka.{name}": value for name, value in as_text(self.sink.properties).items()},
+            **self.brokers.spark_options(),
+            "kafka.max.request.size": str(MAX_RECORD_BYTES),
+            "topic": self.sink.topic,
+        }
         to_write = batch.spread(records(self.sink, rows, updates=self.updates), ROWS_A_TASK)
         to_write.write.format("kafka").options(**options).save()
 

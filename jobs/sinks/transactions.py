@@ -14,8 +14,8 @@ from __future__ import annotations
 import itertools
 import random
 import time
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
@@ -78,6 +78,7 @@ class TransactionWriter:
         token: token of the manifest.
         fresh: whether this attempt wrote the manifest, so that any mark of this or a later micro-batch must be its own.
         shares: task -> decided share.
+        properties: Kafka client properties of the producer, name -> value.
     """
 
     access: KafkaAccess
@@ -88,6 +89,7 @@ class TransactionWriter:
     token: str
     fresh: bool
     shares: dict[int, Share]
+    properties: Mapping[str, str] = field(default_factory=dict)
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Writes records and yields their outcome in the form of `OUTCOME_SCHEMA`.
@@ -110,7 +112,7 @@ class TransactionWriter:
             raise
 
     def _write(self, task: int, first: pa.RecordBatch, more: Iterator[pa.RecordBatch]) -> dict[str, object]:
-        producer = Producer(producer_settings(self.access, f"{self.name}.{task}", self.timeout_ms))
+        producer = Producer(producer_settings(self.access, f"{self.name}.{task}", self.timeout_ms, self.properties))
         # From here on every earlier producer of this task is fenced: its open transaction is aborted, and it can commit no other. The mark
         # that is read next is therefore final.
         insist(lambda: producer.init_transactions(CALL_S))
@@ -162,15 +164,21 @@ class TransactionWriter:
         producer.poll(0)
 
 
-def producer_settings(access: KafkaAccess, transactional_id: str, timeout_ms: int) -> dict[str, Any]:
+def producer_settings(
+    access: KafkaAccess, transactional_id: str, timeout_ms: int, properties: Mapping[str, str] | None = None
+) -> dict[str, Any]:
     """Settings of a transactional producer.
 
     Args:
         access: access to the brokers.
         transactional_id: its transactional id; the brokers allow one live producer for each.
         timeout_ms: how long the brokers keep a transaction open, in milliseconds.
+        properties: Kafka client properties of the sink, name -> value.
     """
     return {
+        "compression.type": "lz4",
+        "linger.ms": 20,
+        **(properties or {}),
         **client_settings(access),
         "transactional.id": transactional_id,
         "transaction.timeout.ms": timeout_ms,
@@ -178,8 +186,6 @@ def producer_settings(access: KafkaAccess, transactional_id: str, timeout_ms: in
         "message.timeout.ms": timeout_ms,
         "message.max.bytes": MAX_RECORD_BYTES,
         "partitioner": _PARTITIONER,
-        "compression.type": "lz4",
-        "linger.ms": 20,
         "log_level": 0,
     }
 

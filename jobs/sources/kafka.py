@@ -14,6 +14,7 @@ from penstock.jobs.sources.ends import PartitionEnds
 from penstock.jobs.sources.records import SPLIT, Input
 from penstock.jobs.sources.values import Values
 from penstock.jobs.spec import KafkaSource
+from penstock.jobs.spec.client_properties import as_text
 from penstock.jobs.stream.streams import Stream
 
 
@@ -49,9 +50,10 @@ def _options(given: Input, kafka: KafkaSource, brokers: KafkaAccess, offsets: Ma
         **_chosen(given, offsets),
         "startingOffsets": json.dumps(starts),
         "failOnDataLoss": "true",
+        **{f"kafka.{name}": value for name, value in as_text(kafka.properties).items()},
         # Spark's driver asks for the latest offsets with it too: the last stable ones, so an open transaction does not count as lag.
         "kafka.isolation.level": kafka.isolation_level,
-        "groupIdPrefix": kafka.group_id_prefix or f"penstock.{job}.spark",
+        **_group(kafka, job),
     }
     if given.record is not None:
         options["includeHeaders"] = "true"
@@ -62,6 +64,13 @@ def _options(given: Input, kafka: KafkaSource, brokers: KafkaAccess, offsets: Ma
     if readers := kafka.min_partitions or given.stages.source:
         options["minPartitions"] = str(readers)
     return options
+
+
+def _group(kafka: KafkaSource, job: str) -> dict[str, str]:
+    """The group of Spark's consumers. They may share one: their partitions are assigned to them, so that none is a member of it."""
+    if kafka.group_id is not None:
+        return {"kafka.group.id": kafka.group_id}
+    return {"groupIdPrefix": kafka.group_id_prefix or f"penstock.{job}.spark"}
 
 
 def _chosen(given: Input, offsets: Mapping[str, Mapping[int, int]]) -> dict[str, str]:

@@ -168,6 +168,10 @@ _EFFECTS: dict[str, FieldEffect] = {
     f"{_SOURCE}.kafka.maxOffsetsPerTrigger": _RATE,
     f"{_SOURCE}.kafka.minPartitions": _RATE,
     f"{_SOURCE}.kafka.groupIdPrefix": FieldEffect("restart", "Spark reads with another group; the offsets are the checkpoint's"),
+    f"{_SOURCE}.kafka.groupId": FieldEffect(
+        "restart", "offsets are committed to this group from here on; only a query without a micro-batch starts where it is"
+    ),
+    f"{_SOURCE}.kafka.properties.*": FieldEffect("restart", "the consumers read on with it"),
     f"{_SOURCE}.kafka.commitOffsets": FieldEffect("restart", "offsets are committed to the consumer group, or no longer"),
     f"{_SOURCE}.files.path": _FOLDER,
     f"{_SOURCE}.files.bucket": _FOLDER,
@@ -216,6 +220,7 @@ _EFFECTS: dict[str, FieldEffect] = {
             "spec.sinks.*.kafka.guarantee",
             "spec.sinks.*.kafka.transactionTimeout",
             "spec.sinks.*.kafka.deletes",
+            "spec.sinks.*.kafka.properties.*",
             "spec.sinks.*.postgres.connection",
             "spec.sinks.*.postgres.table",
             "spec.sinks.*.postgres.key",

@@ -8,6 +8,7 @@ from penstock.jobs.document import Document, dotted
 from penstock.jobs.errors import BadValue, Contradiction, MissingField
 from penstock.jobs.spec.app_module import is_sql
 from penstock.jobs.spec.checkpoint_settings import MOST_BATCHES, asked_batches
+from penstock.jobs.spec.client_properties import faults_of_sink, faults_of_source
 from penstock.jobs.spec.connections import connection_names, named_connections
 from penstock.jobs.spec.job import JobSpec, StreamingJob
 from penstock.jobs.spec.sinks import ToFunction
@@ -32,6 +33,7 @@ def contradictions(document: Document, job: StreamingJob) -> list[PenstockError]
         *_topics_of_nobody(document, job),
         *_partitions_that_disagree(document, job),
         *_settings_that_have_a_field(document, job),
+        *_properties_of_no_client(document, job),
         *_stages_that_disagree(document, job),
         *_fewer_copies_than_in_sync(document, job),
         *_inputs_without_a_topic(document, job),
@@ -157,6 +159,19 @@ def _settings_that_have_a_field(document: Document, job: StreamingJob) -> list[P
         for topic, settings in job.spec.topics.items()
         for name, field in _FIELD_OF_CONFIG.items()
         if name in settings.config
+    ]
+
+
+def _properties_of_no_client(document: Document, job: StreamingJob) -> list[PenstockError]:
+    read = {("sources", name): faults_of_source(kafka.properties) for name, kafka in job.spec.kafka_sources.items()}
+    written = {
+        ("sinks", name): faults_of_sink(kafka.properties, exactly_once=kafka.guarantee == "exactly-once")
+        for name, kafka in job.spec.kafka_sinks.items()
+    }
+    return [
+        document.locate(fault, ("spec", part, name, "kafka", "properties", key))
+        for (part, name), faults in {**read, **written}.items()
+        for key, fault in faults
     ]
 
 

@@ -69,7 +69,7 @@ def load(path: Path) -> SpecFile:
     """Reads a job spec.
 
     Raises:
-        PenstockError: SPEC-001 to SPEC-008 and SPEC-011; several are raised as `Faults`.
+        PenstockError: SPEC-001 to SPEC-008, SPEC-011 and SPEC-015; several are raised as `Faults`.
     """
     document = read(path)
     job = document.parse(StreamingJob)

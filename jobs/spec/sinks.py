@@ -6,6 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
+from penstock.jobs.spec.client_properties import Properties
 from penstock.jobs.spec.kinds import OneKind
 from penstock.jobs.spec.part import PATH_PATTERN, DurationMs, Name, Part, SizeBytes, Topic, Zone
 
@@ -61,6 +62,7 @@ class KafkaSink(Part):
         guarantee: ``exactly-once`` writes each micro-batch in transactions, for readers with ``isolation.level=read_committed``.
         transaction_timeout: how long the brokers keep a transaction open, in ms; with exactly-once.
         deletes: whether a row with ``_deleted`` true is written as a tombstone; requires a key.
+        properties: of the producers that write the records, by Kafka's names: those that neither Penstock nor Spark sets.
     """
 
     topic: Topic
@@ -69,6 +71,7 @@ class KafkaSink(Part):
     guarantee: Literal["at-least-once", "exactly-once"] = "at-least-once"
     transaction_timeout: DurationMs = 600_000
     deletes: bool = False
+    properties: Properties = Field(default_factory=dict)
 
 
 class PostgresSink(Part):

@@ -7,6 +7,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import AfterValidator, BeforeValidator, Field, TypeAdapter, ValidationError, WithJsonSchema, model_validator
 
+from penstock.jobs.spec.client_properties import Properties
 from penstock.jobs.spec.kinds import OneKind
 from penstock.jobs.spec.part import PATH_PATTERN, DurationMs, Name, Part, Topic, exactly_one
 from penstock.jobs.spec.times import DATE_TIME_PATTERN, LATEST_MS, TIME_NEEDED, TimeMs
@@ -117,7 +118,9 @@ class KafkaSource(Part):
         starting_offsets: where a job without a checkpoint starts. ``committed-or-...`` starts at the committed offsets of the consumer
             group, if it has any, ``committed`` requires one of each partition; a point in time starts at the first records that are not
             older.
-        starting_group: the consumer group whose committed offsets count; by default ``penstock.<job>``. Nothing is committed to it.
+        group_id: the consumer group whose committed offsets count, that offsets are committed to, and that Spark's consumers name; by
+            default ``penstock.<job>``, and for Spark's consumers groups of their own.
+        starting_group: another consumer group whose committed offsets count. Nothing is committed to it.
         value: format of a record's value; ``text`` and ``bytes`` read it as the only field of the schema.
         avro: required for Avro values.
         csv: for CSV values.
@@ -130,7 +133,8 @@ class KafkaSource(Part):
         isolation_level: which records of transactions are read: ``read_committed`` those of committed ones, up to the first transaction
             that is still open; ``read_uncommitted`` all of them, also those of aborted ones.
         group_id_prefix: prefix of the ids of Spark's own consumer groups; by default ``penstock.<job>.spark``.
-        commit_offsets: whether processed offsets are committed to the group ``penstock.<job>``, for tools that show lag.
+        commit_offsets: whether processed offsets are committed to the group, for tools that show lag.
+        properties: of the consumers that read the records, by Kafka's names: those that neither Penstock nor Spark sets.
     """
 
     topic: Topic | None = None
@@ -138,6 +142,7 @@ class KafkaSource(Part):
     pattern: Annotated[str, AfterValidator(_topic_regex), Field(min_length=1, max_length=1000)] | None = None
     partitions: Annotated[int, Field(ge=1, le=10_000)] | None = None
     starting_offsets: StartingOffsets = "committed-or-latest"
+    group_id: Annotated[str, Field(pattern=STARTING_GROUP_PATTERN)] | None = None
     starting_group: Annotated[str, Field(pattern=STARTING_GROUP_PATTERN)] | None = None
     value: Literal["json", "avro", "csv", "text", "bytes"] = "json"
     avro: Avro | None = None
@@ -149,6 +154,7 @@ class KafkaSource(Part):
     isolation_level: Literal["read_committed", "read_uncommitted"] = "read_committed"
     group_id_prefix: Annotated[str, Field(pattern=GROUP_PATTERN)] | None = None
     commit_offsets: bool = False
+    properties: Properties = Field(default_factory=dict)
 
     @model_validator(mode="after")
     def _one_naming(self) -> Self:
@@ -159,6 +165,8 @@ class KafkaSource(Part):
             raise ValueError("csv only with value: csv")
         if self.starting_group is not None and not self.starting_offsets.startswith("committed"):
             raise ValueError("startingGroup only with startingOffsets: committed or committed-or-...")
+        if self.group_id is not None and self.group_id_prefix is not None:
+            raise ValueError("groupId or groupIdPrefix: with groupId, Spark's consumers name that group")
         if (self.tombstones == "delete") != (self.key is not None):
             raise ValueError("key: {fields: [...]} with tombstones: delete, and only with it")
         return self

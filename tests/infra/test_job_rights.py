@@ -209,6 +209,14 @@ def test_a_job_that_takes_over_from_another_group_may_read_its_offsets_and_no_mo
     assert not may(rights, "kafka-cluster:DescribeGroup", f"{group}-2")
 
 
+def test_a_job_may_commit_to_the_group_that_its_source_names(tmp_path: Path) -> None:
+    kafka = {"topic": "debits", "groupId": "team.ledger", "startingGroup": "team.ledger"}
+    rights = statements(spec(tmp_path, "named-group", sources={"a": {"kafka": kafka}}, local={}), BUCKETS, BROKERS)
+    group = f"{KAFKA}:group/the-brokers/uuid-1/team.ledger"
+    assert may(rights, "kafka-cluster:DescribeGroup", group) and may(rights, "kafka-cluster:AlterGroup", group)
+    assert not may(rights, "kafka-cluster:AlterGroup", f"{group}-2")
+
+
 def test_a_job_without_topics_to_read_may_mark_its_transactions(tmp_path: Path) -> None:
     document = yaml.safe_load((SPECS / "keyword_lines.yaml").read_text("utf-8"))
     document["spec"]["sinks"]["out"] = {"kafka": {"topic": "kept-lines", "guarantee": "exactly-once"}}

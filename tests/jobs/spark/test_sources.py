@@ -166,6 +166,23 @@ def test_a_job_takes_over_where_another_consumer_has_stopped(kafka: KafkaBroker)
             start("committed")
 
 
+def test_a_job_starts_at_the_offsets_of_the_consumer_that_it_takes_over_from(surroundings: Surroundings) -> None:
+    job = surroundings.job("tests.jobs.spark.apps.copy_rows", sources={"a": 1})
+    topic, old, own = job.topics["a"], f"ledger-{job.name}", f"penstock.{job.name}"
+    job.feed("a", *({"key": "k", "at": "2025-04-05T12:30:00Z", "name": name} for name in ("one", "two", "three")))
+    consumer = Consumer({"bootstrap.servers": surroundings.brokers, "group.id": old, "enable.auto.commit": False})
+    consumer.commit(offsets=[TopicPartition(topic, 0, 2)], asynchronous=False)
+    consumer.close()
+    kafka = {"startingOffsets": "committed", "startingGroup": old, "commitOffsets": True}
+    job.edit(lambda spec: spec["sources"]["a"]["kafka"].update(kafka))
+    with job.running() as running:
+        assert running.reading["offsets"] == {"a": {topic: {"0": 2}}}
+        running.until_read({"a": [3]})
+    assert [row["name"] for row in job.rows()] == ["three"]
+    # The other consumer can go back to where it was.
+    assert [_committed(surroundings.brokers, group, [(topic, 0)]) for group in (old, own)] == [[2], [3]]
+
+
 def test_a_pattern_selects_the_existing_topics(kafka: KafkaBroker) -> None:
     name = f"p{uuid.uuid4().hex[:8]}"
     kafka_topics.create(kafka.address, {f"{name}-b": 1, f"{name}-a": 2, f"{name}-a-errors": 1})

@@ -40,6 +40,8 @@ def _kafka(**fields: Any) -> KafkaSource:
         ({"topic": "a", "tombstones": "delete"}, "key: {fields: [...]} with tombstones: delete"),
         ({"topic": "a", "key": {"fields": ["id"]}}, "and only with it"),
         ({"topic": "a", "tombstones": "delete", "key": {"fields": ["a", "b"]}}, "one field with format: text"),
+        ({"topic": "a", "groupId": "team*"}, "String should match pattern"),
+        ({"topic": "a", "groupId": "team", "groupIdPrefix": "team.spark"}, "groupId or groupIdPrefix"),
         ({"topic": "a", "groupIdPrefix": "my group"}, "String should match pattern"),
     ],
 )
