@@ -125,7 +125,7 @@ def test_values_that_the_client_of_an_exactly_once_sink_does_not_take_are_refuse
     job.edit(lambda spec: spec["sinks"].update(out=to_topic))
     with pytest.raises(ClientPropertiesRefused) as refused, job.running():
         pass
-    assert "linger.ms" in refused.value.given and refused.value.fix == "correct spec.sinks.out.kafka.properties"
+    assert "outside allowed range 0..900000" in refused.value.given and refused.value.fix == "correct spec.sinks.out.kafka.properties"
 
 
 def _first_codec(kafka: KafkaBroker, topic: str) -> str:
