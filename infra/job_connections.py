@@ -33,6 +33,17 @@ def secrets(connections: Mapping[str, Connection]) -> dict[str, str]:
     return {name: one.secret for name, one in connections.items() if one.secret is not None}
 
 
+def secrets_of(job: SpecFile, environment: Environment) -> dict[str, str | None]:
+    """ARN of each secret that a job reads -> ARN of its KMS key, None for AWS's own: those of its connections, and of the brokers if the
+    job has topics.
+    """
+    found = {one.secret: one.key for one in connections_of(job, environment).values() if one.secret is not None}
+    kafka = environment.spec.kafka
+    if kafka is not None and kafka.secret is not None and (job.job.spec.kafka_sources or job.job.spec.kafka_sinks):
+        found[kafka.secret] = kafka.key
+    return found
+
+
 def ports(connections: Mapping[str, Connection]) -> tuple[int, ...]:
     """The distinct ports of the connections, sorted."""
     return tuple(sorted({one.port for one in connections.values()}))

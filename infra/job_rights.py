@@ -10,7 +10,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from penstock.infra.job_folders import output_folders
-from penstock.infra.parts.connections import Connection
 from penstock.infra.policies import Condition, Statement, allow
 from penstock.jobs.spec import SpecFile
 
@@ -53,7 +52,7 @@ class Brokers:
 
 
 def statements(
-    job: SpecFile, buckets: Buckets, brokers: Brokers | None, connections: Mapping[str, Connection] | None = None
+    job: SpecFile, buckets: Buckets, brokers: Brokers | None, secrets: Mapping[str, str | None] | None = None
 ) -> list[Statement]:
     """The statements of a job's role.
 
@@ -61,10 +60,10 @@ def statements(
         job: its spec.
         buckets: where it stores checkpoints and output.
         brokers: None if they do not use IAM.
-        connections: name -> connection, for those that the job names; None: it names none.
+        secrets: ARN of each secret that it reads -> ARN of its KMS key, None for AWS's own; None: it reads none.
     """
     kept = [*_checkpoints(job, buckets), *_initial_savepoint(job, buckets), *_input(job, buckets), *_output(job, buckets)]
-    return [*kept, _key(job, buckets), *(_kafka(job, brokers) if brokers else ()), *_secrets(connections or {})]
+    return [*kept, _key(job, buckets), *(_kafka(job, brokers) if brokers else ()), *_secrets(secrets or {})]
 
 
 def _checkpoints(job: SpecFile, buckets: Buckets) -> list[Statement]:
@@ -196,9 +195,8 @@ def _kafka(job: SpecFile, brokers: Brokers) -> list[Statement]:
     return granted
 
 
-def _secrets(connections: Mapping[str, Connection]) -> list[Statement]:
+def _secrets(secrets: Mapping[str, str | None]) -> list[Statement]:
     """Only through Secrets Manager, and for these secrets."""
-    secrets = {one.secret: one.key for one in connections.values() if one.secret is not None}
     if not secrets:
         return []
     granted = [allow("ReadOwnSecrets", ["secretsmanager:GetSecretValue"], sorted(secrets))]

@@ -208,6 +208,13 @@ class NoKafkaCredentials(ToolMissing):
     title = "no AWS credentials for the Kafka brokers"
 
 
+class KafkaCredentialsRefused(RunFailed):
+    """The brokers reject user and password, or their listener does not have the SASL mechanism."""
+
+    code = "JOB-111"
+    title = "Kafka brokers rejected the credentials"
+
+
 class TransactionsRefused(RunFailed):
     """The brokers do not allow an exactly-once sink to write transactions with its settings."""
 
@@ -258,10 +265,10 @@ class ConnectionOfAnotherKind(RunFailed):
 
 
 class SecretUnusable(RunFailed):
-    """A connection's secret cannot be read from AWS Secrets Manager, or does not contain credentials."""
+    """The secret of a connection or of the brokers cannot be read from AWS Secrets Manager, or does not contain credentials."""
 
     code = "JOB-052"
-    title = "invalid connection secret"
+    title = "invalid secret"
 
 
 class DatabaseUnreachable(RunFailed):

@@ -182,15 +182,17 @@ class JobUnderTest:
         session.conf.set("spark.sql.shuffle.partitions", _SHUFFLE_PARTITIONS)
         for key, value in _INTERPRETED.items():
             session.conf.set(key, value)
+        configuration = RuntimeConfiguration(
+            spec=str(self._spec.path),
+            app_path=self._folders,
+            master=self._session.sparkContext.master or "",
+            brokers=no_services.BROKERS,
+            job_folder=f"s3a://{_BUCKET}/{self._spec.job.metadata.name}",
+            output_bucket=_BUCKET,
+        )
         return DriverContext(
-            configuration=RuntimeConfiguration(
-                spec=str(self._spec.path),
-                app_path=self._folders,
-                master=self._session.sparkContext.master or "",
-                brokers=no_services.BROKERS,
-                job_folder=f"s3a://{_BUCKET}/{self._spec.job.metadata.name}",
-                output_bucket=_BUCKET,
-            ),
+            configuration=configuration,
+            kafka=configuration.kafka,
             spec=self._spec,
             session=session,
             checkpoint=self._checkpoint,

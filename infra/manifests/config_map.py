@@ -37,6 +37,7 @@ def runtime_configuration(job: DeployedJob) -> RuntimeConfiguration:
         master=MASTER,
         brokers=job.brokers,
         kafka_security=job.kafka_security,
+        kafka_secret=job.kafka_secret,
         region=job.region,
         job_folder=job.job_folder,
         plan=plan_hash(job.plan),

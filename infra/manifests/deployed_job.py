@@ -8,6 +8,7 @@ from typing import Literal
 
 from penstock.infra.app_packages import AppPackages
 from penstock.infra.parts.nodes import PodPlace
+from penstock.jobs.configuration.kafka_access import Security
 from penstock.jobs.configuration.runtime import JOB_LABEL
 from penstock.sizing.load.progress_timeout import DEFAULT_S
 from penstock.sizing.planned import Plan
@@ -36,6 +37,7 @@ class DeployedJob:
         image: of driver and executors, with its tag.
         brokers: ``host:port``, comma-separated.
         kafka_security: protocol of the Kafka clients.
+        kafka_secret: ARN of the secret with user and password of the Kafka clients; None: they have none.
         broker_ports: all ports of the brokers, sorted.
         job_folder: ``s3a://bucket/folder`` with the checkpoints of the job and the records of its generations.
         output_bucket: for its file sinks.
@@ -58,7 +60,7 @@ class DeployedJob:
     plan: Plan
     image: str
     brokers: str
-    kafka_security: Literal["iam", "tls", "plaintext"]
+    kafka_security: Security
     broker_ports: tuple[int, ...]
     job_folder: str
     output_bucket: str
@@ -69,6 +71,7 @@ class DeployedJob:
     executor: PodPlace = field(default_factory=PodPlace)
     zones: int = 1
     role_arn: str | None = None
+    kafka_secret: str | None = None
     packages: AppPackages = field(default_factory=AppPackages)
     schemas: Mapping[str, str] = field(default_factory=dict)
     connections: Mapping[str, str] = field(default_factory=dict)

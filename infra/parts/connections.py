@@ -7,12 +7,10 @@ from urllib.parse import parse_qs, urlsplit
 
 from pydantic import Field, model_validator
 
-from penstock.infra.parts.part import Arn, Part
+from penstock.infra.parts.part import Arn, Part, SecretArn
 from penstock.jobs.spec import ConnectionKind
 from penstock.jobs.spec.connection_addresses import kind_of, port_of, schemes
 
-# Source: AWS Secrets Manager API reference, GetSecretValue: the whole ARN, with the six characters that AWS appends to the name.
-SECRET_PATTERN = r"^arn:aws(-[a-z]+)*:secretsmanager:[a-z0-9-]+:[0-9]{12}:secret:[A-Za-z0-9/_+=.@-]+-[A-Za-z0-9]{6}$"
 _HTTPS = 443
 # Source: PostgreSQL's documentation, libpq, sslmode: the other modes may fall back to plaintext.
 _TLS_MODES = ("require", "verify-ca", "verify-full")
@@ -32,7 +30,7 @@ class Connection(Part):
 
     kind: ConnectionKind
     url: Annotated[str, Field(min_length=1, max_length=2000)] | None = None
-    secret: Annotated[str, Field(pattern=SECRET_PATTERN)] | None = None
+    secret: SecretArn | None = None
     key: Arn | None = None
     plaintext: bool = False
 

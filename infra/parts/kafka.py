@@ -7,7 +7,8 @@ from typing import Annotated, Literal, Self
 from pydantic import AfterValidator, Field, model_validator
 
 from penstock.infra.address_plan import network
-from penstock.infra.parts.part import DurationMs, Part, RetentionDays
+from penstock.infra.parts.part import Arn, DurationMs, Part, RetentionDays, SecretArn
+from penstock.jobs.configuration.kafka_access import MECHANISMS, Security
 
 
 def _cidr(cidr: str) -> str:
@@ -30,6 +31,8 @@ class Kafka(Part):
         max_storage_gib: limit of a broker's automatic storage expansion; None: four times the initial storage.
         bootstrap_servers: of an external one: ``host:port``, comma-separated.
         security: protocol of the clients of an external one, by default TLS; the stacks' own brokers use IAM over TLS.
+        secret: ARN of the secret in AWS Secrets Manager with user and password, as JSON; required with ``sasl-scram`` and ``sasl-plain``.
+        key: ARN of the KMS key that the secret is encrypted with; None: AWS's own for secrets.
         client_cidrs: ranges that may reach the stacks' brokers in addition to the cluster's nodes, such as a runner that applies topics;
             empty: the VPC only. IAM authorizes requests in either case.
         monitoring: level of MSK's metrics in CloudWatch; those per partition cost extra.
@@ -49,13 +52,15 @@ class Kafka(Part):
     storage_gib: Annotated[int, Field(ge=1, le=16_384)] | None = None
     max_storage_gib: Annotated[int, Field(ge=1, le=16_384)] | None = None
     bootstrap_servers: Annotated[str, Field(pattern=r"^[A-Za-z0-9.-]+:[0-9]{1,5}(,[A-Za-z0-9.-]+:[0-9]{1,5})*$")] | None = None
-    security: Literal["tls", "plaintext"] | None = None
+    security: Literal["tls", "plaintext", "sasl-scram", "sasl-plain"] | None = None
+    secret: SecretArn | None = None
+    key: Arn | None = None
     log_retention_days: RetentionDays = 365
     client_cidrs: list[Annotated[str, AfterValidator(_cidr)]] = []
     monitoring: Literal["DEFAULT", "PER_BROKER", "PER_TOPIC_PER_BROKER", "PER_TOPIC_PER_PARTITION"] = "PER_TOPIC_PER_PARTITION"
 
     @property
-    def client_security(self) -> Literal["iam", "tls", "plaintext"]:
+    def client_security(self) -> Security:
         """The security protocol of the brokers' clients."""
         return (self.security or "tls") if self.kind == "external" else "iam"
 
@@ -70,10 +75,20 @@ class Kafka(Part):
     def _external_alone(self) -> Self:
         if self.kind == "external" and self.client_cidrs:
             raise ValueError("no clientCidrs with kind: external: access to external brokers is not managed here")
+        if self.kind != "external" and self.secret is not None:
+            raise ValueError(f"secret only with kind: external; {self.kind} brokers are created by the stacks and use IAM")
         if self.kind != "external" and (self.bootstrap_servers is not None or self.security is not None):
             raise ValueError(
                 f"bootstrapServers and security only with kind: external; {self.kind} brokers are created by the stacks and use IAM"
             )
+        return self
+
+    @model_validator(mode="after")
+    def _secret_of_a_password(self) -> Self:
+        if (self.security in MECHANISMS) != (self.secret is not None):
+            raise ValueError("secret with security: sasl-scram or sasl-plain, and only with them")
+        if self.key is not None and self.secret is None:
+            raise ValueError("key together with secret, and only then")
         return self
 
     @model_validator(mode="after")

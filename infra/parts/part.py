@@ -41,6 +41,9 @@ DurationMsOrNever = Annotated[int | Literal["Never"], BeforeValidator(_duration_
 # Retention periods that CloudWatch Logs accepts, in days. Source: CloudWatch Logs API reference, PutRetentionPolicy.
 RetentionDays = Literal[1, 3, 5, 7, 14, 30, 60, 90, 120, 150, 180, 365, 400, 545, 731, 1096, 1827, 2192, 2557, 2922, 3288, 3653]
 Arn = Annotated[str, Field(pattern=ARN_PATTERN)]
+# Source: AWS Secrets Manager API reference, GetSecretValue: the whole ARN, with the six characters that AWS appends to the name.
+SECRET_PATTERN = r"^arn:aws(-[a-z]+)*:secretsmanager:[a-z0-9-]+:[0-9]{12}:secret:[A-Za-z0-9/_+=.@-]+-[A-Za-z0-9]{6}$"
+SecretArn = Annotated[str, Field(pattern=SECRET_PATTERN)]
 Email = Annotated[str, Field(pattern=EMAIL_PATTERN)]
 
 

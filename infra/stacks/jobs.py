@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal, Protocol
+from typing import Protocol
 
 from cdktf import Fn
 from constructs import Construct
@@ -12,17 +12,18 @@ from penstock.infra.aws_bindings import aws
 from penstock.infra.constructs.aws_stack import AwsStack
 from penstock.infra.constructs.role import MAX_NAME, Role, pod_identity_trust
 from penstock.infra.environment import Environment
-from penstock.infra.job_connections import connections_of, refuse_unknown_connections
+from penstock.infra.job_connections import refuse_unknown_connections, secrets_of
 from penstock.infra.job_folders import refuse_inputs_that_begin_alike, refuse_shared_folders
 from penstock.infra.job_rights import Brokers, Buckets, statements
 from penstock.infra.manifests.deployed_job import Component, namespace, service_account
 from penstock.infra.plans import EnvironmentPlans, JobPlan
 from penstock.infra.short_names import shortened
 from penstock.infra.stacks.kafka import IAM_PORT
+from penstock.jobs.configuration.kafka_access import Security
 
 STACK = "jobs"
 # Source: Amazon MSK Developer Guide, "Port information".
-BROKER_PORTS = {"iam": IAM_PORT, "tls": 9094, "plaintext": 9092}
+BROKER_PORTS: dict[Security, int] = {"iam": IAM_PORT, "tls": 9094, "plaintext": 9092, "sasl-scram": 9096, "sasl-plain": 9096}
 _COMPONENTS: tuple[Component, ...] = ("driver", "executor")
 
 
@@ -54,7 +55,7 @@ class Kafka(Protocol):
         """Security group of the brokers; None: the brokers are not part of the stacks."""
 
     @property
-    def security(self) -> Literal["iam", "tls", "plaintext"]:
+    def security(self) -> Security:
         """The security protocol of the brokers' clients."""
 
 
@@ -124,7 +125,7 @@ class JobsStack(AwsStack):
             f"job-{job.name}",
             name=shortened(f"{self.environment.prefix}-job-{job.name}", MAX_NAME),
             trusted=pod_identity_trust(self.environment.spec.account),
-            statements=statements(job.spec, buckets, brokers, connections_of(job.spec, self.environment)),
+            statements=statements(job.spec, buckets, brokers, secrets_of(job.spec, self.environment)),
         )
         for component in _COMPONENTS:
             account = service_account(job.name, component)

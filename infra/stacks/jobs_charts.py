@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import Literal, Protocol
+from typing import Protocol
 
 from constructs import Construct
 
@@ -24,6 +24,7 @@ from penstock.infra.manifests.upgrade_check import upgrade_check
 from penstock.infra.parts.nodes import PodPlaces
 from penstock.infra.plans import EnvironmentPlans, JobPlan
 from penstock.infra.stacks.jobs import BROKER_PORTS
+from penstock.jobs.configuration.kafka_access import Security
 from penstock.jobs.configuration.progress_timeout import progress_timeout_s
 from penstock.jobs.configuration.runtime import READY_AFTER_S
 from penstock.jobs.document import dotted
@@ -54,7 +55,7 @@ class Kafka(Protocol):
         """``host:port``, comma-separated."""
 
     @property
-    def security(self) -> Literal["iam", "tls", "plaintext"]:
+    def security(self) -> Security:
         """The security protocol of the brokers' clients."""
 
 
@@ -141,7 +142,7 @@ def setting_faults(plan: JobPlan, owned: Mapping[str, str]) -> list[PenstockErro
     return faults
 
 
-def broker_ports(environment: Environment, security: Literal["iam", "tls", "plaintext"]) -> tuple[int, ...]:
+def broker_ports(environment: Environment, security: Security) -> tuple[int, ...]:
     """The ports that the brokers listen on, sorted.
 
     Args:
@@ -166,6 +167,7 @@ def _deployed(
         image=image,
         brokers=kafka.bootstrap_brokers,
         kafka_security=kafka.security,
+        kafka_secret=environment.spec.kafka.secret if environment.spec.kafka else None,
         broker_ports=broker_ports(environment, kafka.security),
         job_folder=f"s3a://{checkpoints.checkpoints_bucket}/{job.name}",
         output_bucket=checkpoints.output_bucket,

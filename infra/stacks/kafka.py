@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 from cdktf import TerraformOutput, TerraformResourceLifecycle
 from constructs import Construct
@@ -19,6 +19,7 @@ from penstock.infra.log_encryption import log_group_arn, logs_service
 from penstock.infra.parts.kafka import Kafka
 from penstock.infra.plans import EnvironmentPlans, partitions
 from penstock.infra.stacks.network import NetworkOutputs
+from penstock.jobs.configuration.kafka_access import Security
 
 # Source: Amazon MSK Developer Guide, "Port information": clients with IAM, within AWS.
 IAM_PORT = 9098
@@ -41,14 +42,14 @@ class KafkaOutputs:
         cluster_name: of the MSK cluster; None: external brokers.
         bootstrap_brokers: for clients: ``host:port``, comma-separated.
         security_group_id: of the brokers, without rules, which their users add; None: external brokers.
-        security: ``iam``, ``tls`` or ``plaintext``.
+        security: of the brokers' listener.
     """
 
     cluster_arn: str | None
     cluster_name: str | None
     bootstrap_brokers: str
     security_group_id: str | None
-    security: Literal["iam", "tls", "plaintext"]
+    security: Security
 
 
 class KafkaStack(AwsStack):

@@ -22,6 +22,9 @@ READY_AFTER_S = 300.0
 TERMINATION_FILE_VARIABLE = "PENSTOCK_TERMINATION_FILE"
 # The image of its container, which is part of what a generation of the job is.
 IMAGE_VARIABLE = "PENSTOCK_IMAGE"
+# User and password for the brokers, from what has read the secret for a driver whose own AWS is an emulated one.
+KAFKA_USER_VARIABLE = "PENSTOCK_KAFKA_USER"
+KAFKA_PASSWORD_VARIABLE = "PENSTOCK_KAFKA_PASSWORD"
 # Label of all objects of a job in a cluster, with its name; Spark gives it to the executors' pods.
 JOB_LABEL = "penstock.dev/job"
 
@@ -37,6 +40,7 @@ class RuntimeConfiguration(BaseModel):
         master: Spark's master, such as ``local[4]`` or ``k8s://...``.
         brokers: ``host:port``, several separated by commas.
         kafka_security: of their listener.
+        kafka_secret: ARN of the secret in AWS Secrets Manager with user and password, for a listener that asks for them.
         region: AWS region of the brokers, required for IAM authentication.
         kafka_ca_file: CA certificates in PEM for the brokers' certificates; None: those that the system trusts.
         job_folder: ``s3a://bucket/folder`` with the checkpoints of the job and the records of its generations.
@@ -63,6 +67,7 @@ class RuntimeConfiguration(BaseModel):
     master: str
     brokers: str
     kafka_security: Security = "plaintext"
+    kafka_secret: str | None = None
     region: str | None = None
     kafka_ca_file: str | None = None
     job_folder: str
@@ -85,8 +90,8 @@ class RuntimeConfiguration(BaseModel):
 
     @property
     def kafka(self) -> KafkaAccess:
-        """How the brokers are reached."""
-        return KafkaAccess(self.brokers, self.kafka_security, self.region, self.kafka_ca_file)
+        """How the brokers are reached; the secret is not read."""
+        return KafkaAccess(self.brokers, self.kafka_security, self.region, self.kafka_ca_file, self.kafka_secret)
 
     @classmethod
     def read(cls, path: Path) -> RuntimeConfiguration:

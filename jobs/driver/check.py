@@ -134,6 +134,7 @@ def _analyzing(
             session=own,
             checkpoint=checkpoint or NoCheckpoint(configuration.job_folder),
             connections=no_services.urls(spec.job.spec),
+            kafka=configuration.kafka,
             bounded=_bounded(spec, starts) if spec.job.spec.bounded else None,
             open_table=untyped_table,
         )

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pyspark.sql import DataFrame, SparkSession
 
 from penstock.jobs.blocks.lookups.table import OpenTable, open_table
+from penstock.jobs.configuration.kafka_access import KafkaAccess
 from penstock.jobs.configuration.runtime import RuntimeConfiguration
 from penstock.jobs.driver.bounded import BoundedRun
 from penstock.jobs.driver.lag import Gauges
@@ -30,6 +31,7 @@ class PlanningContext:
         session: Spark's session.
         checkpoint: of the job.
         connections: name -> URL of databases and endpoints, credentials included.
+        kafka: how the brokers are reached, with user and password if they ask for them.
         bounded: the bounded run; None: the job has no end.
         open_table: reads the types of a lookup table.
         records: source -> what is read in its place, in a test.
@@ -41,6 +43,7 @@ class PlanningContext:
     session: SparkSession
     checkpoint: Checkpoint
     connections: Mapping[str, str]
+    kafka: KafkaAccess
     bounded: BoundedRun | None = None
     open_table: OpenTable = open_table
     records: Mapping[str, DataFrame] = field(default_factory=dict)

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import sys
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import cached_property
 from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING
 
+from penstock.jobs.configuration.kafka_access import KafkaAccess
 from penstock.jobs.configuration.runtime import RuntimeConfiguration
 from penstock.jobs.driver import rewind
 from penstock.jobs.driver.checkpoint_changes import checkpoint_changes
@@ -55,15 +56,17 @@ class Generations:
         configuration: what the driver was started with.
         spec: the job's.
         emit: reports an event.
+        kafka: how the brokers are reached; called if they are asked.
 
     Raises:
         BucketUnreachable: JOB-009, the job's folder is none.
     """
 
-    def __init__(self, configuration: RuntimeConfiguration, spec: SpecFile, emit: Emit) -> None:
+    def __init__(self, configuration: RuntimeConfiguration, spec: SpecFile, emit: Emit, kafka: Callable[[], KafkaAccess]) -> None:
         self._configuration = configuration
         self._spec = spec
         self._emit = emit
+        self._kafka = kafka
         self._folder = JobFolder(configuration.job_folder)
         self._decided: Continuation | None = None
         self._savepoint: Savepoint | None = None
@@ -128,8 +131,7 @@ class Generations:
         self._emit("restoring", {"savepoint": folder.uri, "objects": len(savepoint.objects), "bytes": savepoint.bytes, "batches": batches})
         filling = Filling(checkpoint, folder, savepoint, decided.number)
         if (asked := start.offsets) is not None:
-            kafka = self._configuration.kafka
-            filling = replace(filling, offsets=asked, changes=lambda: changed(asked, folder, taken, self._spec, kafka))
+            filling = replace(filling, offsets=asked, changes=lambda: changed(asked, folder, taken, self._spec, self._kafka()))
             savepoint = of_these_sources(taken, self._spec.job.spec.sources)
         self._savepoint = savepoint
         filling.fill()

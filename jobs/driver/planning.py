@@ -143,7 +143,7 @@ def _declared(context: PlanningContext, offsets: Mapping[str, Offsets], *, read:
     spec, configuration = context.spec, context.configuration
     schemas = avro_schemas(spec)
     limits = divided(configuration.max_offsets_per_trigger, offsets)
-    place = (context.session, configuration.kafka, offsets, context.connections, configuration.output_bucket)
+    place = (context.session, context.kafka, offsets, context.connections, configuration.output_bucket)
     job = Job(spec.job, *place, schemas, limits, open_table=context.open_table, records=context.records)
     if context.bounded is not None:
         job.ends, job.read = context.bounded.ends, read
@@ -365,7 +365,7 @@ class AnalyzedQuery:
         sinks = SinkContext(
             job=self.context.spec.job.metadata.name,
             session=self.context.session,
-            kafka=configuration.kafka,
+            kafka=self.context.kafka,
             output_bucket=configuration.output_bucket,
             identity=checkpoint.identity(),
             checkpoint=checkpoint,

@@ -55,6 +55,7 @@ _ALWAYS: tuple[type[PenstockError], ...] = (
     errors.ConditionalWriteFailed,
     errors.ConnectionOfAnotherKind,
     errors.DatabaseUnreachable,
+    errors.KafkaCredentialsRefused,
     errors.LeaseLost,
     errors.NoKafkaCredentials,
     errors.NotCommitted,

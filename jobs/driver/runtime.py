@@ -35,6 +35,7 @@ from typing import TextIO
 from py4j.protocol import Py4JError
 from pyspark.sql import SparkSession
 
+from penstock.jobs.configuration.kafka_access import KafkaAccess
 from penstock.jobs.configuration.runtime import RuntimeConfiguration
 from penstock.jobs.databases.connection_secrets import with_credentials
 from penstock.jobs.driver import app
@@ -58,6 +59,7 @@ from penstock.jobs.driver.start_offsets import StartOffsets
 from penstock.jobs.driver.watch import within
 from penstock.jobs.errors import NoProgress
 from penstock.jobs.kafka.brokers import Brokers
+from penstock.jobs.kafka.credentials import signed_in
 from penstock.jobs.kafka.offset_commits import GroupTopics, OffsetCommits
 from penstock.jobs.sources.opening import Offsets
 from penstock.jobs.spec import SpecFile
@@ -130,7 +132,7 @@ class Driver:
         self._restarts = Restarts(configuration.job_folder, self._spec.job.spec.restart)
         self._readiness = Readiness()
         self._emit = self._readiness.watching(self._restarts.counting(emit))
-        self._generations = Generations(configuration, self._spec, self._emit)
+        self._generations = Generations(configuration, self._spec, self._emit, lambda: self._kafka)
         self._checkpoint = self._generations.first
         # Set when a query has ended, or the queries are to end.
         self._ended = threading.Event()
@@ -142,13 +144,13 @@ class Driver:
 
         Raises:
             PenstockError: JOB-001 to JOB-009, JOB-020 to JOB-023, JOB-050 to JOB-063, JOB-070, JOB-080 to JOB-086,
-                JOB-092 to JOB-099, JOB-101, JOB-105 to JOB-110.
+                JOB-092 to JOB-099, JOB-101, JOB-105 to JOB-111.
                 A query that hangs ends the driver by `hung`.
         """
         forget_ready()
         app.importable((*self._configuration.app_path, *self._configuration.package_path))
         self._emit("starting", {"job": self._spec.job.metadata.name, "master": self._configuration.master})
-        _ = self._connections
+        _ = self._connections, self._kafka
         with self._leased() as lease:
             if lease is None:
                 return
@@ -176,6 +178,7 @@ class Driver:
             checkpoint=self._checkpoint,
             lease=lease,
             connections=self._connections,
+            kafka=self._kafka,
             emit=self._emit,
             gauges=Gauges(session),
             hung=self._hung,
@@ -241,6 +244,12 @@ class Driver:
         connections.check(self._spec, given)
         return given
 
+    @cached_property
+    def _kafka(self) -> KafkaAccess:
+        """How the brokers are reached, with user and password if they ask for them and the job has topics."""
+        spec, access = self._spec.job.spec, self._configuration.kafka
+        return signed_in(access) if spec.kafka_sources or spec.kafka_sinks else access
+
     def _session(self) -> SparkSession:
         job = self._spec.job
         given = {
@@ -262,7 +271,7 @@ class Driver:
         return bool(begun(self._checkpoint))
 
     def _brokers(self, group: str | None = None) -> Brokers:
-        return Brokers(self._configuration.kafka, group=group or f"penstock.{self._spec.job.metadata.name}")
+        return Brokers(self._kafka, group=group or f"penstock.{self._spec.job.metadata.name}")
 
     def _planned_and_run(self, context: DriverContext) -> bool:
         """The job's queries, until they terminate.

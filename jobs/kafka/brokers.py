@@ -13,7 +13,8 @@ from typing import TypeVar
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
 from penstock.jobs.configuration.kafka_access import KafkaAccess
-from penstock.jobs.errors import BrokersUnreachable, NotCommitted, OffsetGone, RecordsGone, TopicNotFound
+from penstock.jobs.errors import BrokersUnreachable, KafkaCredentialsRefused, NotCommitted, OffsetGone, RecordsGone, TopicNotFound
+from penstock.jobs.kafka.heard import Heard
 from penstock.jobs.kafka.security import client_settings
 from penstock.jobs.spec import KafkaSource
 from penstock.jobs.spec.sources import STARTING_OFFSETS
@@ -41,7 +42,7 @@ class Brokers:
     """The brokers, queried on behalf of a consumer group that does not consume by itself.
 
     Args:
-        access: to the brokers.
+        access: to the brokers, with user and password if they ask for them.
         group: the consumer group whose committed offsets count, for sources that name none.
 
     Raises:
@@ -53,11 +54,13 @@ class Brokers:
         self._group = group
         self._settings = {
             **client_settings(access),
+            "error_cb": (heard := Heard(access)),
             "group.id": group,
             "enable.auto.commit": False,
             "allow.auto.create.topics": False,
             "log_level": 0,
         }
+        self._heard = heard
         # All offsets of a partition: another reader of the group may have committed one within an open transaction.
         self._consumer = Consumer({**self._settings, "isolation.level": "read_uncommitted"})
 
@@ -66,7 +69,7 @@ class Brokers:
 
         Raises:
             TopicNotFound: JOB-002, all missing topics at once.
-            BrokersUnreachable: JOB-001.
+            BrokersUnreachable: JOB-001; KafkaCredentialsRefused: JOB-111.
         """
         existing = self._topics()
         wanted = list(dict.fromkeys(topics))
@@ -84,7 +87,7 @@ class Brokers:
             TopicNotFound: JOB-002, also for a pattern that matches no topic.
             OffsetGone: JOB-020.
             NotCommitted: JOB-107.
-            BrokersUnreachable: JOB-001.
+            BrokersUnreachable: JOB-001; KafkaCredentialsRefused: JOB-111.
         """
         return {
             name: {topic: self.starting_offsets(sources[name], topic, count, begun=begun) for topic, count in topics.items()}
@@ -97,7 +100,7 @@ class Brokers:
         Raises:
             OffsetGone: JOB-020, a committed offset that the partition no longer has.
             NotCommitted: JOB-107, a partition without a committed offset that must have one.
-            BrokersUnreachable: JOB-001.
+            BrokersUnreachable: JOB-001; KafkaCredentialsRefused: JOB-111.
         """
         try:
             edges = {number: self._edges(self._consumer, topic, number) for number in range(partitions)}
@@ -112,7 +115,7 @@ class Brokers:
 
         Raises:
             TopicNotFound: JOB-002, also for a pattern that matches no topic.
-            BrokersUnreachable: JOB-001.
+            BrokersUnreachable: JOB-001; KafkaCredentialsRefused: JOB-111.
         """
         return {
             name: {topic: self._ends(sources[name], topic, count) for topic, count in topics.items()}
@@ -132,7 +135,7 @@ class Brokers:
             positions: topic -> partition -> the next offset to read.
 
         Raises:
-            BrokersUnreachable: JOB-001.
+            BrokersUnreachable: JOB-001; KafkaCredentialsRefused: JOB-111.
         """
         try:
             for topic, offsets in positions.items():
@@ -151,7 +154,7 @@ class Brokers:
             starts: partition -> offset.
 
         Raises:
-            BrokersUnreachable: JOB-001.
+            BrokersUnreachable: JOB-001; KafkaCredentialsRefused: JOB-111.
         """
         try:
             edges = {number: self._edges(self._consumer, topic, number) for number in starts}
@@ -181,7 +184,7 @@ class Brokers:
             ends: topic -> partition -> the next offset to read.
 
         Raises:
-            BrokersUnreachable: JOB-001.
+            BrokersUnreachable: JOB-001; KafkaCredentialsRefused: JOB-111.
         """
         places = [TopicPartition(topic, number, offset) for topic, parts in ends.items() for number, offset in parts.items()]
         if not places:
@@ -286,7 +289,11 @@ class Brokers:
         fix = f"did you mean {close[0]}?" if close else "create the topic, or correct its name in the spec"
         return TopicNotFound(path=f"topic {topic}", need=f"one of: {', '.join(names) or 'none exist'}", fix=fix)
 
-    def _unreachable(self, error: KafkaException) -> BrokersUnreachable:
+    def _unreachable(self, error: KafkaException) -> BrokersUnreachable | KafkaCredentialsRefused:
+        # What the client has heard until now is told by a poll alone.
+        self._consumer.poll(0)
+        if (refused := self._heard.refused()) is not None:
+            return refused
         need = f"a response within {TIMEOUT_S:.0f} s; client error: {error.args[0].str()}"
         return BrokersUnreachable(path="brokers", given=self._address, need=need, fix="check the address, and that the broker is running")
 

@@ -9,7 +9,7 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from penstock.jobs.errors import BrokersUnreachable
+from penstock.jobs.errors import BrokersUnreachable, KafkaCredentialsRefused
 from penstock.jobs.kafka.brokers import Brokers
 
 
@@ -53,7 +53,7 @@ class OffsetCommits:
             wanted = {topic: {int(number): offset for number, offset in ends[topic].items()} for topic in ends if topic in group.topics}
             try:
                 group.brokers.commit(wanted)
-            except BrokersUnreachable as error:
+            except (BrokersUnreachable, KafkaCredentialsRefused) as error:
                 # The next micro-batch commits what this one could not.
                 print(error.render(), file=sys.stderr)
 

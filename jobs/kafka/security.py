@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from penstock.jobs.configuration.kafka_access import PROTOCOLS, KafkaAccess
+from penstock.jobs.configuration.kafka_access import MECHANISMS, PROTOCOLS, KafkaAccess
 from penstock.jobs.errors import NoKafkaCredentials
 
 # A token and its expiry in seconds since the epoch.
@@ -22,7 +22,7 @@ def client_settings(access: KafkaAccess) -> dict[str, Any]:
     """Settings of a confluent-kafka client.
 
     Args:
-        access: to the brokers.
+        access: to the brokers, with user and password if they ask for them.
 
     Raises:
         NoKafkaCredentials: JOB-010, with ``iam``: raised before the client waits for a token that never comes.
@@ -35,6 +35,9 @@ def client_settings(access: KafkaAccess) -> dict[str, Any]:
     if access.security == "iam" and access.region:
         token(access.region)
         settings |= {"sasl.mechanism": "OAUTHBEARER", "oauth_cb": _signer(access.region)}
+    if access.security in MECHANISMS:
+        known = access.user_and_password
+        settings |= {"sasl.mechanism": MECHANISMS[access.security], "sasl.username": known.user, "sasl.password": known.password}
     return settings
 
 

@@ -41,11 +41,12 @@ from pyspark.sql import functions as F
 
 from penstock.jobs.configuration.kafka_access import KafkaAccess
 from penstock.jobs.errors import ClientPropertiesRefused, MarksDisagree, MarksExpired, ReplayDiffers, TransactionsRefused
+from penstock.jobs.kafka.heard import Heard
 from penstock.jobs.sinks import manifests
 from penstock.jobs.sinks.kafka_records import records
 from penstock.jobs.sinks.parts import wrapped
 from penstock.jobs.sinks.sink import Batch, SinkContext
-from penstock.jobs.sinks.topics import admin_of, cluster_with
+from penstock.jobs.sinks.topics import admin_of, cluster_with, raise_if_refused
 from penstock.jobs.sinks.transactions import CALL_S, DIFFERS, FOREIGN, OUTCOME_SCHEMA, Share, TransactionWriter, insist, producer_settings
 from penstock.jobs.spec import KafkaSink
 from penstock.jobs.spec.client_properties import as_text
@@ -124,8 +125,10 @@ class ExactlyOnceTopic:
             TopicNotFound: JOB-002.
             TransactionsRefused: JOB-060.
             ClientPropertiesRefused: JOB-110.
+            KafkaCredentialsRefused: JOB-111.
         """
-        admin = admin_of(self.brokers)
+        heard = Heard(self.brokers)
+        admin = admin_of(self.brokers, heard)
         settings: dict[str, int] = {}
         try:
             known = cluster_with(admin, self.sink.topic)
@@ -136,6 +139,7 @@ class ExactlyOnceTopic:
             producer = Producer(producer_settings(self.brokers, f"{self.group}.check", timeout_ms, properties))
             insist(lambda: producer.init_transactions(CALL_S))
         except KafkaException as error:
+            raise_if_refused(admin, heard)
             raise self._refused(error.args[0], settings) from None
         self.marks_kept_ms = settings.get(_MARKS_KEPT, _MARKS_KEPT_MINUTES) * 60_000
 
@@ -235,7 +239,9 @@ class ExactlyOnceTopic:
     def _refused(self, error: KafkaError, settings: Mapping[str, int]) -> TransactionsRefused | ClientPropertiesRefused:
         if error.code() == KafkaError._INVALID_ARG and self.sink.properties:
             path, need = f"sink {self.name}", "properties that the client of an exactly-once sink, librdkafka, takes"
-            return ClientPropertiesRefused(path=path, given=error.str(), need=need, fix=f"correct spec.sinks.{self.name}.kafka.properties")
+            return ClientPropertiesRefused(
+                path=path, given=error.str().strip(), need=need, fix=f"correct spec.sinks.{self.name}.kafka.properties"
+            )
         if error.code() == KafkaError.INVALID_TRANSACTION_TIMEOUT:
             limit_ms = settings.get(_LIMIT, _LIMIT_MS)
             need = f"at most the brokers' transaction.max.timeout.ms, {limit_ms} ms"

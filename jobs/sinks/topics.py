@@ -16,6 +16,7 @@ from pyspark.sql import DataFrame
 
 from penstock.jobs.configuration.kafka_access import KafkaAccess
 from penstock.jobs.errors import BrokersUnreachable, TopicNotFound
+from penstock.jobs.kafka.heard import Heard
 from penstock.jobs.kafka.security import client_settings
 from penstock.jobs.sinks.kafka_records import records
 from penstock.jobs.sinks.sink import Batch, SinkContext
@@ -52,11 +53,15 @@ class Topic:
 
         Raises:
             BrokersUnreachable: JOB-001.
+            KafkaCredentialsRefused: JOB-111.
             TopicNotFound: JOB-002.
         """
+        heard = Heard(self.brokers)
+        admin = admin_of(self.brokers, heard)
         try:
-            cluster_with(admin_of(self.brokers), self.sink.topic)
+            cluster_with(admin, self.sink.topic)
         except KafkaException as error:
+            raise_if_refused(admin, heard)
             need = f"a response within {CALL_S:.0f} s; client error: {error.args[0].str()}"
             fix = "check the address, and that the broker is running"
             raise BrokersUnreachable(path="brokers", given=self.brokers.address, need=need, fix=fix) from None
@@ -80,9 +85,18 @@ class Topic:
         to_write.write.format("kafka").options(**options).save()
 
 
-def admin_of(brokers: KafkaAccess) -> AdminClient:
-    """An admin client of the brokers."""
-    return AdminClient({**client_settings(brokers), "log_level": 0})
+def admin_of(brokers: KafkaAccess, heard: Heard) -> AdminClient:
+    """An admin client of the brokers, and what hears its errors."""
+    settings = {**client_settings(brokers), "error_cb": heard, "log_level": 0}
+    return AdminClient(settings)
+
+
+def raise_if_refused(admin: AdminClient, heard: Heard) -> None:
+    """Raises JOB-111 if an admin client has got no answer because the brokers reject its credentials."""
+    # What the client has heard until now is told by a poll alone.
+    admin.poll(0)
+    if (refused := heard.refused()) is not None:
+        raise refused from None
 
 
 def cluster_with(admin: AdminClient, topic: str) -> ClusterMetadata:

@@ -1,4 +1,4 @@
-"""``--brokers``, ``--security`` and ``--ca-file``: how a command reaches the brokers of an environment."""
+"""``--brokers``, ``--security``, ``--ca-file`` and ``--secret``: how a command reaches the brokers of an environment."""
 
 from __future__ import annotations
 
@@ -12,10 +12,11 @@ from penstock.scripts.topics.address import access
 
 
 def add_brokers_arguments(parser: argparse.ArgumentParser) -> None:
-    """All three."""
+    """All four."""
     parser.add_argument("--brokers", metavar="HOST:PORT", help="bootstrap servers, comma-separated (default: the environment's)")
     parser.add_argument("--security", choices=get_args(Security), help="security protocol of the listener (default: the environment's)")
     parser.add_argument("--ca-file", type=Path, metavar="FILE", help="PEM file with the brokers' CA certificates")
+    parser.add_argument("--secret", metavar="ARN", help="secret with the brokers' username and password (default: the environment's)")
 
 
 def access_of(environment: Environment, arguments: argparse.Namespace) -> KafkaAccess:
@@ -24,5 +25,5 @@ def access_of(environment: Environment, arguments: argparse.Namespace) -> KafkaA
     Raises:
         PenstockError: as `access`.
     """
-    ca_file = None if arguments.ca_file is None else str(arguments.ca_file)
-    return access(environment, arguments.brokers, arguments.security, ca_file)
+    ca_file = None if arguments.ca_file is None else str(arguments.ca_file.resolve())
+    return access(environment, arguments.brokers, arguments.security, ca_file, arguments.secret)

@@ -5,13 +5,12 @@ from __future__ import annotations
 import argparse
 import signal
 from pathlib import Path
-from typing import get_args
 
 from penstock.infra.environment import Environment
 from penstock.infra.plans import JobPlan, plans
-from penstock.jobs.configuration.kafka_access import Security
 from penstock.scripts import layout
 from penstock.scripts.checking.checks import Asked
+from penstock.scripts.cli.brokers_arguments import access_of, add_brokers_arguments
 from penstock.scripts.cli.check import add_no_check_argument, check_first
 from penstock.scripts.cli.environment_argument import add_environment_argument, chosen
 from penstock.scripts.installation import app_packages
@@ -21,7 +20,6 @@ from penstock.scripts.operations.supervised_job import LOG, SupervisedJob
 from penstock.scripts.planning.app_path import add_app_path_argument
 from penstock.scripts.progress import Steps
 from penstock.scripts.provisioning import workplace
-from penstock.scripts.topics.address import access
 
 DEFAULT_FOLDER = Path(".penstock/run")
 
@@ -32,9 +30,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_job_argument(parser)
     add_app_path_argument(parser)
     add_no_check_argument(parser)
-    parser.add_argument("--brokers", metavar="HOST:PORT", help="bootstrap servers, comma-separated (default: the environment's)")
-    parser.add_argument("--security", choices=get_args(Security), help="security protocol of the listener (default: the environment's)")
-    parser.add_argument("--ca-file", type=Path, metavar="FILE", help="PEM file with the brokers' CA certificates")
+    add_brokers_arguments(parser)
     parser.add_argument(
         "--resume", action="store_true", help="start a job that has failed for good (JOB-092) as it is: forgive its failures"
     )
@@ -76,8 +72,7 @@ def _supervise(environment: Environment, planned: JobPlan, arguments: argparse.N
     steps = Steps()
     steps.title(f"job {planned.name} of environment {environment.name}, on this machine")
     packages = app_packages.install(app_packages.checked(planned.spec), steps)
-    ca_file = None if arguments.ca_file is None else str(arguments.ca_file.resolve())
-    brokers = access(environment, arguments.brokers, arguments.security, ca_file)
+    brokers = access_of(environment, arguments)
     job = SupervisedJob(environment, planned, brokers, packages, folder)
     for scaled_down in job.machine.cuts:
         steps.line("scaled down", scaled_down)

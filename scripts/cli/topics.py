@@ -7,12 +7,11 @@ import os
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import get_args
 
 from penstock.infra.environment import Environment
 from penstock.infra.parts.jobs import EnvironmentJob
 from penstock.infra.plans import plans
-from penstock.jobs.configuration.kafka_access import Security
+from penstock.scripts.cli.brokers_arguments import access_of, add_brokers_arguments
 from penstock.scripts.cli.command import exit_code
 from penstock.scripts.cli.environment_argument import add_environment_argument, chosen
 from penstock.scripts.cli.output import add_output_argument, as_text
@@ -21,7 +20,6 @@ from penstock.scripts.planning.app_path import add_app_path_argument
 from penstock.scripts.progress import Steps
 from penstock.scripts.render.screen import screen_of
 from penstock.scripts.topics import table
-from penstock.scripts.topics.address import access
 from penstock.scripts.topics.brokers import TopicBrokers
 from penstock.scripts.topics.difference import TopicChange, changes
 from penstock.scripts.topics.errors import NotAgreed, TopicRefused
@@ -46,9 +44,7 @@ def _add_common(parser: argparse.ArgumentParser) -> None:
     add_environment_argument(parser)
     add_app_path_argument(parser)
     parser.add_argument("--spec", action="append", type=Path, default=[], metavar="FILE", help="additional job spec; repeatable")
-    parser.add_argument("--brokers", metavar="HOST:PORT", help="bootstrap servers, comma-separated (default: the environment's)")
-    parser.add_argument("--security", choices=get_args(Security), help="security protocol of the listener (default: the environment's)")
-    parser.add_argument("--ca-file", type=Path, metavar="FILE", help="PEM file with the brokers' CA certificates")
+    add_brokers_arguments(parser)
     parser.add_argument("--lose-records", action="store_true", help="allow changes that delete records, such as a shorter retention")
     parser.add_argument(
         "--replication", type=_copies, metavar="N", help="replication factor for topics without one in a spec (default: the environment's)"
@@ -64,8 +60,7 @@ def run(arguments: argparse.Namespace) -> int:
     """
     environment = _environment(arguments)
     wanted = wanted_topics(environment, plans(environment), arguments.replication)
-    ca_file = None if arguments.ca_file is None else str(arguments.ca_file)
-    reached = access(environment, arguments.brokers, arguments.security, ca_file)
+    reached = access_of(environment, arguments)
     brokers = TopicBrokers(reached)
     existing = brokers.existing(topic.name for topic in wanted)
     planned = changes(wanted, existing, lose_records=arguments.lose_records)

@@ -9,14 +9,14 @@ import tempfile
 import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, get_args
+from typing import TYPE_CHECKING, Any
 
 from penstock.infra.environment import Environment
-from penstock.jobs.configuration.kafka_access import Security
 from penstock.jobs.document import parse_text
 from penstock.jobs.spec import SpecFile
 from penstock.jobs.spec.job import StreamingJob
 from penstock.jobs.storage.generation import Generation
+from penstock.scripts.cli.brokers_arguments import access_of, add_brokers_arguments
 from penstock.scripts.cli.output import as_text
 from penstock.scripts.cli.rewind import duration_argument, time_argument
 from penstock.scripts.errors import WrongUsage
@@ -30,7 +30,6 @@ from penstock.scripts.provisioning.errors import NotPreviewed
 from penstock.scripts.provisioning.introduction import end_in_order
 from penstock.scripts.render.screen import Screen, screen_of
 from penstock.scripts.render.table import Column, facts, table
-from penstock.scripts.topics.address import access
 from penstock.sizing.planned import SCHEMA_VERSION
 
 if TYPE_CHECKING:
@@ -68,9 +67,7 @@ def add_preview_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--ignore", action="append", default=[], metavar="COLUMN", help="leave a column out; repeatable")
     parser.add_argument("--examples", type=_count, default=5, metavar="N", help="rows of each kind to show (default: 5)")
-    parser.add_argument("--brokers", metavar="HOST:PORT", help="bootstrap servers, comma-separated (default: the environment's)")
-    parser.add_argument("--security", choices=get_args(Security), help="security protocol of the listener (default: the environment's)")
-    parser.add_argument("--ca-file", type=Path, metavar="FILE", help="PEM file with the brokers' CA certificates")
+    add_brokers_arguments(parser)
 
 
 def preview(arguments: argparse.Namespace, environment: Environment) -> int:
@@ -96,8 +93,7 @@ def preview(arguments: argparse.Namespace, environment: Environment) -> int:
     folders = tuple(one.resolve() for one in (job.spec.path.parent, *folders_of_apps(arguments.app_path, environment)))
     before = _before(old, [one.resolve() for one in arguments.before], folders)
     comparing = Comparing(dict(arguments.key), arguments.ignore, arguments.examples)
-    ca_file = None if arguments.ca_file is None else str(arguments.ca_file.resolve())
-    kafka = access(environment, arguments.brokers, arguments.security, ca_file)
+    kafka = access_of(environment, arguments)
     packages = app_packages.install(app_packages.checked(job.spec), steps)
     with tempfile.TemporaryDirectory(prefix="penstock-preview-") as name:
         own = Preview(job, newest, before, Code("after", job.spec, folders), kafka, packages, Path(name), steps)

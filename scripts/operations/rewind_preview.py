@@ -9,7 +9,7 @@ from datetime import timedelta
 
 from penstock.jobs.configuration.kafka_access import KafkaAccess
 from penstock.jobs.driver import rewind
-from penstock.jobs.errors import BrokersUnreachable, CheckpointDamaged, NoKafkaCredentials
+from penstock.jobs.errors import BrokersUnreachable, CheckpointDamaged, KafkaCredentialsRefused, NoKafkaCredentials, SecretUnusable
 from penstock.jobs.kafka.brokers import Brokers
 from penstock.jobs.spec import JobSpec, Sink, SpecFile, ToConsole, ToFiles, ToKafka, ToPostgres, ToRedis, ToWebhook
 from penstock.jobs.storage.generation import Generation
@@ -19,11 +19,21 @@ from penstock.scripts.operations.job_records import JobRecords
 from penstock.scripts.operations.status_table import duration
 from penstock.scripts.render.screen import Screen
 from penstock.scripts.render.table import Column, facts, table
-from penstock.scripts.topics.errors import KafkaClusterNotFound, NoBrokersNamed
+from penstock.scripts.topics.errors import KafkaClusterNotFound, NoBrokersNamed, NoSecretNamed
 from penstock.sizing.errors import PenstockError
 
 # Whose cause is that this machine is not where the job runs: the driver asks the brokers again.
-NOT_FROM_HERE = (BrokersUnreachable, NoKafkaCredentials, NoBrokersNamed, KafkaClusterNotFound, AwsNotReached, AwsRefused)
+NOT_FROM_HERE = (
+    AwsNotReached,
+    AwsRefused,
+    BrokersUnreachable,
+    KafkaClusterNotFound,
+    KafkaCredentialsRefused,
+    NoBrokersNamed,
+    NoKafkaCredentials,
+    NoSecretNamed,
+    SecretUnusable,
+)
 _TOPICS = (Column("source"), Column("topic"), Column("partitions", right=True), Column("records to read", right=True))
 _SINKS = (Column("sink"), Column("rows that it has had", wraps=True))
 

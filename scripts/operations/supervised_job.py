@@ -121,6 +121,7 @@ class SupervisedJob:
             master=self.machine.master,
             brokers=self._brokers.address,
             kafka_security=self._brokers.security,
+            kafka_secret=self._brokers.secret,
             region=self._environment.spec.region,
             kafka_ca_file=self._brokers.ca_file,
             job_folder=f"s3a://{buckets.checkpoints}/{self._planned.name}",

@@ -20,7 +20,7 @@ from botocore.config import Config
 from penstock.infra.cluster import cluster
 from penstock.jobs.configuration.kafka_access import KafkaAccess
 from penstock.jobs.configuration.progress_timeout import progress_timeout_s
-from penstock.jobs.configuration.runtime import RuntimeConfiguration
+from penstock.jobs.configuration.runtime import KAFKA_PASSWORD_VARIABLE, KAFKA_USER_VARIABLE, RuntimeConfiguration
 from penstock.jobs.driver.rewind import instant
 from penstock.jobs.errors import SourcesDiffer, StateDiffers, StateExpired, StateNotRestored
 from penstock.jobs.kafka.brokers import Brokers
@@ -212,6 +212,7 @@ class Preview:
             master=machine.master,
             brokers=self.kafka.address,
             kafka_security=self.kafka.security,
+            kafka_secret=self.kafka.secret,
             region=self.kafka.region,
             kafka_ca_file=self.kafka.ca_file,
             job_folder=self._job_folder(code.name),
@@ -227,8 +228,12 @@ class Preview:
         return plan(targets(code.spec, code.app_path), cluster(self.job.environment))
 
     def _variables(self, aws: EmulatedAws) -> dict[str, str]:
-        """All of AWS is the emulated one. With IAM the keys are those of this machine, with which requests to the brokers are signed."""
+        """All of AWS is the emulated one. With IAM the keys are those of this machine, with which requests to the brokers are signed; a
+        secret for the brokers has been read.
+        """
         own = {**aws.environment(), "AWS_ENDPOINT_URL_S3": aws.endpoint, "AWS_IGNORE_CONFIGURED_ENDPOINT_URLS": "false"}
+        if (known := self.kafka.credentials) is not None:
+            return {**own, KAFKA_USER_VARIABLE: known.user, KAFKA_PASSWORD_VARIABLE: known.password}
         if self.kafka.security != "iam":
             return own
         key, secret, token = self.job.aws.s3_keys()

@@ -100,11 +100,12 @@ class AwsAccess:
             return {**self._base, "AWS_REGION": self.environment.spec.region}
         return {**{name: value for name, value in self._base.items() if not name.startswith("AWS_")}, **self._emulated()}
 
-    def client(self, service: str) -> Any:
+    def client(self, service: str, region: str | None = None) -> Any:
         """Return a boto3 client.
 
         Args:
             service: boto3's name of the service.
+            region: of the service; None: the environment's.
 
         Raises:
             CredentialsMissing: TOOL-030.
@@ -113,9 +114,9 @@ class AwsAccess:
         with translated(f"{service} in {spec.region}"), self._making:
             session = self._session
             if spec.endpoints is None:
-                return session.client(service, config=self._config)
+                return session.client(service, region_name=region, config=self._config)
             keys = {"aws_access_key_id": spec.account, "aws_secret_access_key": "emulated"}
-            return session.client(service, endpoint_url=spec.endpoints.of(service), config=self._config, **keys)
+            return session.client(service, region_name=region, endpoint_url=spec.endpoints.of(service), config=self._config, **keys)
 
     def s3_keys(self) -> tuple[str, str, str | None]:
         """Access key, secret key and session token for what is no client of boto3; the token is None for keys of a user.

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from penstock.infra.environment import Environment
-from penstock.jobs.configuration.kafka_access import KafkaAccess, Security
-from penstock.scripts.topics.errors import KafkaClusterNotFound, NoBrokersNamed
+from penstock.jobs.configuration.kafka_access import MECHANISMS, KafkaAccess, Security
+from penstock.scripts.topics.errors import KafkaClusterNotFound, NoBrokersNamed, NoSecretNamed
 
 _BY_IAM = "BootstrapBrokerStringSaslIam"
 
 
-def access(environment: Environment, brokers: str | None, security: Security | None, ca_file: str | None) -> KafkaAccess:
+def access(
+    environment: Environment, brokers: str | None, security: Security | None, ca_file: str | None, secret: str | None = None
+) -> KafkaAccess:
     """Return how to connect to an environment's brokers.
 
     Args:
@@ -17,14 +19,39 @@ def access(environment: Environment, brokers: str | None, security: Security | N
         brokers: bootstrap servers as ``host:port``, comma-separated, instead of the environment's; no request to AWS is made.
         security: security of their listener, instead of the environment's.
         ca_file: PEM file with the brokers' CA certificates.
+        secret: ARN of the secret with user and password, instead of the environment's; read if the listener asks for them.
 
     Raises:
+        NoSecretNamed: TOP-008.
+        SecretUnusable: JOB-052.
         NoBrokersNamed: TOP-004.
         KafkaClusterNotFound: TOP-005.
         PenstockError: TOOL-030, DEP-001, RUN-020 or RUN-021 from a request to MSK.
     """
     address = brokers or _address(environment)
-    return KafkaAccess(address, security or _security(environment), environment.spec.region, ca_file)
+    protocol = security or _security(environment)
+    if protocol not in MECHANISMS:
+        return KafkaAccess(address, protocol, environment.spec.region, ca_file)
+    return _signed_in(
+        environment, KafkaAccess(address, protocol, environment.spec.region, ca_file, secret or _secret(environment, protocol))
+    )
+
+
+def _secret(environment: Environment, security: Security) -> str:
+    kafka = environment.spec.kafka
+    if kafka is None or kafka.secret is None:
+        need = f"a secret in AWS Secrets Manager with user and password, for {security}: spec.kafka.secret, or --secret"
+        raise NoSecretNamed(path=f"environment {environment.name}", need=need, fix="--secret ARN")
+    return kafka.secret
+
+
+def _signed_in(environment: Environment, reached: KafkaAccess) -> KafkaAccess:
+    from penstock.jobs.kafka.credentials import signed_in
+    from penstock.scripts.provisioning.aws_access import AwsAccess
+
+    # arn:aws:secretsmanager:<region>:<account>:secret:<name>
+    region = (reached.secret or "").split(":")[3]
+    return signed_in(reached, AwsAccess(environment).client("secretsmanager", region))
 
 
 def _security(environment: Environment) -> Security:

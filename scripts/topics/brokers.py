@@ -14,6 +14,8 @@ from confluent_kafka.admin._resource import ResourceType
 from confluent_kafka.cimpl import NewPartitions, NewTopic
 
 from penstock.jobs.configuration.kafka_access import KafkaAccess
+from penstock.jobs.errors import KafkaCredentialsRefused
+from penstock.jobs.kafka.heard import Heard
 from penstock.jobs.kafka.security import client_settings
 from penstock.scripts.topics.difference import Action, ExistingTopic, TopicChange
 from penstock.scripts.topics.errors import BrokersNotReached, ChangeNotSeen, ChangeRefused
@@ -39,7 +41,7 @@ class TopicBrokers:
     def __init__(self, access: KafkaAccess, answer_s: float = ANSWER_S) -> None:
         self._access = access
         self._answer_s = answer_s
-        self._said: list[str] = []
+        self._heard = Heard(access)
         settings = {**client_settings(access), "log_level": 0, "error_cb": self._heard}
         self._admin = AdminClient(settings)
 
@@ -48,6 +50,7 @@ class TopicBrokers:
 
         Raises:
             BrokersNotReached: TOP-002.
+            KafkaCredentialsRefused: JOB-111.
         """
         wanted = list(names)
         metadata = self._answer(lambda: self._admin.list_topics(timeout=self._answer_s).topics)
@@ -144,16 +147,15 @@ class TopicBrokers:
         need = "a change that the brokers accept"
         return ChangeRefused(path=f"{action} {change.name}", given=fault.str(), need=need, fix=_way_out(fault.name()))
 
-    def _unreached(self, error: KafkaException) -> BrokersNotReached:
+    def _unreached(self, error: KafkaException) -> BrokersNotReached | KafkaCredentialsRefused:
         # The reason of a failed connection arrives in the error callback, not in the exception of the blocking call.
         self._admin.poll(0)
-        said = "; ".join(dict.fromkeys([error.args[0].str(), *self._said[-2:]]))
+        if (refused := self._heard.refused()) is not None:
+            return refused
+        said = "; ".join(dict.fromkeys([error.args[0].str(), *self._heard.texts[-2:]]))
         need = f"a response within {self._answer_s:g} s over {self._access.security}"
         fix = "check that the brokers are running, that this machine can reach them (from inside a private network), and --security"
         return BrokersNotReached(path="brokers", given=f"{self._access.address}: {said}", need=need, fix=fix)
-
-    def _heard(self, error: Any) -> None:
-        self._said.append(error.str())
 
 
 def _new(change: TopicChange) -> NewTopic:

@@ -33,6 +33,13 @@ class NoBrokersNamed(DocumentError):
     title = "bootstrap servers not specified"
 
 
+class NoSecretNamed(DocumentError):
+    """The brokers' listener asks for user and password, and neither the environment nor the command names the secret with them."""
+
+    code = "TOP-008"
+    title = "secret with the brokers' credentials not specified"
+
+
 class KafkaClusterNotFound(RunFailed):
     """MSK has no cluster with the environment's name, or the cluster is not active yet."""
 

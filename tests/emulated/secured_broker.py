@@ -1,4 +1,4 @@
-"""A real broker with the listeners that MSK and other clusters have: TLS, and sign-in with an AWS identity."""
+"""A real broker with the listeners that MSK and other clusters have: TLS, and sign-in with an AWS identity, or with user and password."""
 
 from __future__ import annotations
 
@@ -12,6 +12,8 @@ from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
+from confluent_kafka.admin import AdminClient
+from confluent_kafka.admin._scram import ScramCredentialInfo, ScramMechanism, UserScramCredentialUpsertion
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
@@ -24,11 +26,14 @@ from penstock.scripts.local.kafka_broker import KafkaBroker
 REGION = "eu-central-1"
 HOST = f"b-1.{REGION}.penstock.test"
 JAVA_SOURCES = Path(__file__).parent / "java"
-_NAMES = ("TLS", "TOKENS", "JAVA")
+_NAMES = ("TLS", "TOKENS", "JAVA", "SCRAM", "PASSWORD")
+# The user of a test, whose password has the characters that files of settings escape.
+USER, PASSWORD = "team.jobs", 'p"a\\ss; word=$x'
 _LISTENERS = """
 listeners=PLAINTEXT://127.0.0.1:{plain},CONTROLLER://127.0.0.1:{controller},{bound}
 advertised.listeners=PLAINTEXT://127.0.0.1:{plain},{advertised}
-listener.security.protocol.map=PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT,TLS:SSL,TOKENS:SASL_SSL,JAVA:SASL_SSL
+listener.security.protocol.map=PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT,TLS:SSL,TOKENS:SASL_SSL,JAVA:SASL_SSL,\
+SCRAM:SASL_SSL,PASSWORD:SASL_SSL
 ssl.keystore.type=PEM
 ssl.keystore.location={keys}
 security.providers=MskListener
@@ -38,6 +43,10 @@ unsecuredLoginStringClaim_sub="broker";
 listener.name.tokens.oauthbearer.sasl.server.callback.handler.class=MskListener$Tokens
 listener.name.java.sasl.enabled.mechanisms=AWS_MSK_IAM
 listener.name.java.aws_msk_iam.sasl.jaas.config=org.apache.kafka.common.security.plain.PlainLoginModule required;
+listener.name.scram.sasl.enabled.mechanisms=SCRAM-SHA-512
+listener.name.scram.scram-sha-512.sasl.jaas.config=org.apache.kafka.common.security.scram.ScramLoginModule required;
+listener.name.password.sasl.enabled.mechanisms=PLAIN
+listener.name.password.plain.sasl.jaas.config=org.apache.kafka.common.security.plain.PlainLoginModule required user_{user}={password};
 """
 
 
@@ -71,6 +80,23 @@ class SecuredBroker(KafkaBroker):
         return f"127.0.0.1:{self._secured['TOKENS']}"
 
     @property
+    def scram(self) -> str:
+        """Where `USER` proves to know `PASSWORD`, with SCRAM-SHA-512, once `add_user` is done."""
+        return f"127.0.0.1:{self._secured['SCRAM']}"
+
+    @property
+    def password(self) -> str:
+        """Where `USER` sends `PASSWORD`, with PLAIN."""
+        return f"127.0.0.1:{self._secured['PASSWORD']}"
+
+    def add_user(self) -> None:
+        """Makes `USER` known to SCRAM."""
+        info = ScramCredentialInfo(ScramMechanism.SCRAM_SHA_512, 4096)
+        change = UserScramCredentialUpsertion(USER, info, PASSWORD.encode())
+        admin = AdminClient({"bootstrap.servers": self.address})
+        admin.alter_user_scram_credentials([change])[USER].result()
+
+    @property
     def java(self) -> str:
         """Where MSK's own way to sign in is asked for."""
         return f"{HOST}:{self._secured['JAVA']}"
@@ -87,7 +113,15 @@ class SecuredBroker(KafkaBroker):
         bound = ",".join(f"{name}://127.0.0.1:{port}" for name, port in self._secured.items())
         advertised = ",".join(f"{name}://{HOST if name == 'JAVA' else '127.0.0.1'}:{port}" for name, port in self._secured.items())
         kept = [line for line in settings.read_text().splitlines() if "listeners=" not in line and "protocol.map" not in line]
-        more = _LISTENERS.format(plain=self._port, controller=controller_port, bound=bound, advertised=advertised, keys=self._keys)
+        more = _LISTENERS.format(
+            plain=self._port,
+            controller=controller_port,
+            bound=bound,
+            advertised=advertised,
+            keys=self._keys,
+            user=USER,
+            password=_in_settings(PASSWORD),
+        )
         settings.write_text("\n".join(kept) + more)
         return settings
 
@@ -96,6 +130,12 @@ class SecuredBroker(KafkaBroker):
         at = command.index("-cp") + 1
         command[at] += f"{os.pathsep}{self.classes}"
         return [*command[: at - 1], f"-Dpenstock.sent={self._sent}", *command[at - 1 :]]
+
+
+def _in_settings(text: str) -> str:
+    """A string of JAAS in a file of Java's properties: each of them reads backslashes."""
+    quoted = '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
+    return quoted.replace("\\", "\\\\")
 
 
 def _compile(folder: Path) -> None:

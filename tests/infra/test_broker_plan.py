@@ -23,6 +23,8 @@ JOB: dict[str, Any] = {
     "spec": {"app": "app", "executor": {"slots": 4}, "sources": {"a": {"kafka": {"topic": "clicks"}}}},
 }
 
+SECRET = "arn:aws:secretsmanager:us-east-1:111122223333:secret:kafka-AbCdEf"
+
 
 def of(folder: Path, kafka: dict[str, Any] | None = None, *, zones: int = 3, **job: Any) -> Environment:
     """The production environment with one job."""
@@ -114,6 +116,10 @@ def test_brokers_that_msk_would_refuse_are_refused_at_once(tmp_path: Path, kafka
         ({"kind": "express", "brokerType": "kafka.m7g.large"}, "starting with express."),
         ({"kind": "standard", "security": "tls"}, "only with kind: external"),
         ({"kind": "serverless", "bootstrapServers": "b:1"}, "only with kind: external"),
+        ({"kind": "standard", "secret": SECRET}, "secret only with"),
+        ({"kind": "external", "security": "sasl-scram"}, "secret with security: sasl-scram or sasl-plain"),
+        ({"kind": "external", "security": "tls", "secret": SECRET}, "and only with them"),
+        ({"kind": "external", "security": "tls", "key": "arn:aws:kms:us-east-1:111122223333:key/a"}, "key together with secret"),
         ({"kind": "standard", "storageGib": 100, "maxStorageGib": 50}, "can only grow"),
     ],
 )

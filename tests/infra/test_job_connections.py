@@ -11,11 +11,12 @@ import yaml
 
 from penstock.infra.environment import Environment
 from penstock.infra.errors import ConnectionNotGiven, ConnectionOfAnotherKind
-from penstock.infra.job_connections import connections_of, ports, refuse_unknown_connections, secrets, urls
+from penstock.infra.job_connections import connections_of, ports, refuse_unknown_connections, secrets, secrets_of, urls
 from penstock.infra.job_rights import Buckets, statements
 from penstock.infra.manifests.config_map import config_map
 from penstock.infra.manifests.network_policy import network_policies
 from penstock.infra.plans import plans
+from penstock.jobs.spec import load
 from penstock.sizing.errors import Faults
 from tests.infra.environments import read
 from tests.infra.iam_evaluation import allowed
@@ -70,7 +71,7 @@ def test_a_job_gets_the_connections_that_it_names_and_no_credentials(tmp_path: P
 def test_its_role_reads_its_own_secrets_and_uses_their_key_by_secrets_manager_alone(tmp_path: Path) -> None:
     where = environment(tmp_path, {"bank": BANK, "alerts": ALERTS, "other": OTHER})
     (job,) = plans(where).jobs
-    rights = statements(job.spec, BUCKETS, None, connections_of(job.spec, where))
+    rights = statements(job.spec, BUCKETS, None, secrets_of(job.spec, where))
     for name, may in {"bank": True, "alerts": True, "other": False}.items():
         assert allowed(rights, "secretsmanager:GetSecretValue", SECRET.format(name), {}) is may
     by_secrets_manager = {
@@ -81,6 +82,25 @@ def test_its_role_reads_its_own_secrets_and_uses_their_key_by_secrets_manager_al
     assert not allowed(rights, "kms:Decrypt", KEY, by_secrets_manager | {"kms:ViaService": "s3.us-east-1.amazonaws.com"})
     assert not allowed(rights, "kms:Decrypt", KEY, by_secrets_manager | {"kms:EncryptionContext:SecretARN": SECRET.format("other")})
     assert not any("secretsmanager" in action for statement in statements(job.spec, BUCKETS, None) for action in statement["Action"])
+
+
+def test_a_job_with_topics_reads_the_secret_of_the_brokers(tmp_path: Path) -> None:
+    secret = SECRET.format("kafka")
+    kafka = {"kind": "external", "bootstrapServers": "b:9096", "security": "sasl-scram", "secret": secret, "key": KEY}
+    where = environment(tmp_path, {"bank": BANK, "alerts": ALERTS})
+    where = read(tmp_path, lambda spec: spec.update(yaml.safe_load(where.text())["spec"], kafka=kafka))
+    (job,) = plans(where).jobs
+    rights = statements(job.spec, BUCKETS, None, secrets_of(job.spec, where))
+    by_secrets_manager = {"kms:ViaService": "secretsmanager.us-east-1.amazonaws.com", "kms:EncryptionContext:SecretARN": secret}
+    assert allowed(rights, "secretsmanager:GetSecretValue", secret, {}) and allowed(rights, "kms:Decrypt", KEY, by_secrets_manager)
+    runs = deployed(kafka_security="sasl-scram", kafka_secret=secret)
+    runtime = json.loads(config_map(runs)["data"]["runtime.json"])
+    assert (runtime["kafkaSecurity"], runtime["kafkaSecret"]) == ("sasl-scram", secret)
+    # One without topics has nothing to do with them.
+    document = yaml.safe_load((SPECS / "keyword_lines.yaml").read_text("utf-8"))
+    document["spec"]["sinks"]["errors"] = {"console": {}}
+    (tmp_path / "files.yaml").write_text(yaml.safe_dump(document), "utf-8")
+    assert secrets_of(load(tmp_path / "files.yaml"), where) == {}
 
 
 def test_a_job_whose_connections_the_environment_does_not_have_is_refused_with_the_lines(tmp_path: Path) -> None:

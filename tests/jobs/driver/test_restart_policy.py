@@ -49,7 +49,18 @@ def test_each_error_has_its_answer() -> None:
     assert _codes("never") == never | {"JOB-097", "JOB-098", "JOB-099", "JOB-101", "JOB-105", "JOB-106", "JOB-109", "JOB-110"}
     assert _codes("unless-repeated") == {"JOB-003", "JOB-007", "JOB-055", "JOB-057"}
     always = {"JOB-001", "JOB-002", "JOB-008", "JOB-009", "JOB-010", "JOB-020", "JOB-022", "JOB-050", "JOB-051", "JOB-052", "JOB-053"}
-    assert _codes("always") == always | {"JOB-080", "JOB-081", "JOB-082", "JOB-083", "JOB-086", "JOB-095", "JOB-096", "JOB-107", "JOB-108"}
+    assert _codes("always") == always | {
+        "JOB-080",
+        "JOB-081",
+        "JOB-082",
+        "JOB-083",
+        "JOB-086",
+        "JOB-095",
+        "JOB-096",
+        "JOB-107",
+        "JOB-108",
+        "JOB-111",
+    }
     assert {"JOB-005", "JOB-006", "JOB-090", "JOB-091"} <= _codes("limited")
 
 

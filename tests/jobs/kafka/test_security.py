@@ -10,9 +10,10 @@ from urllib.parse import parse_qs, urlparse
 import pytest
 from pydantic import ValidationError
 
-from penstock.jobs.configuration.kafka_access import KafkaAccess
-from penstock.jobs.configuration.runtime import RuntimeConfiguration
+from penstock.jobs.configuration.kafka_access import Credentials, KafkaAccess, Security
+from penstock.jobs.configuration.runtime import KAFKA_PASSWORD_VARIABLE, KAFKA_USER_VARIABLE, RuntimeConfiguration
 from penstock.jobs.errors import NoKafkaCredentials
+from penstock.jobs.kafka.credentials import signed_in
 from penstock.jobs.kafka.security import client_settings, token
 from penstock.scripts.installation import locks
 from tests.jobs.presigned import signature
@@ -71,6 +72,42 @@ def test_iam_is_signed_by_msks_own_library_in_java_and_by_its_token_signer_here(
     signed, until_s = sign("")
     assert parse_qs(urlparse(_url(signed)).query)["Action"] == ["kafka-cluster:Connect"]
     assert until_s > time.time()
+
+
+SCRAM = "org.apache.kafka.common.security.scram.ScramLoginModule"
+PLAIN = "org.apache.kafka.common.security.plain.PlainLoginModule"
+
+
+@pytest.mark.parametrize(("security", "mechanism", "module"), [("sasl-scram", "SCRAM-SHA-512", SCRAM), ("sasl-plain", "PLAIN", PLAIN)])
+def test_user_and_password_go_over_tls_to_both_kinds_of_client(security: Security, mechanism: str, module: str) -> None:
+    access = KafkaAccess("b:9096", security, secret="arn", credentials=Credentials("me", 'a"b\\c'))
+    assert access.spark_options() == {
+        "kafka.bootstrap.servers": "b:9096",
+        "kafka.security.protocol": "SASL_SSL",
+        "kafka.sasl.mechanism": mechanism,
+        "kafka.sasl.jaas.config": f'{module} required username="me" password="a\\"b\\\\c";',
+    }
+    assert client_settings(access) == {
+        "bootstrap.servers": "b:9096",
+        "security.protocol": "SASL_SSL",
+        "sasl.mechanism": mechanism,
+        "sasl.username": "me",
+        "sasl.password": 'a"b\\c',
+    }
+
+
+def test_a_password_without_a_secret_is_an_invalid_configuration() -> None:
+    with pytest.raises(ValidationError, match="a secret with user and password, for sasl-scram"):
+        RuntimeConfiguration.model_validate({**CONFIGURATION, "brokers": "b:9096", "kafkaSecurity": "sasl-scram"})
+
+
+def test_a_secret_that_a_parent_process_has_read_is_not_read_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(KAFKA_USER_VARIABLE, "me")
+    monkeypatch.setenv(KAFKA_PASSWORD_VARIABLE, "hidden")
+    known = signed_in(KafkaAccess("b:9096", "sasl-plain", secret="arn"))
+    assert known.credentials == Credentials("me", "hidden")
+    assert "hidden" not in repr(known) and "me'" not in repr(known)
+    assert signed_in(KafkaAccess("b:9092")) == KafkaAccess("b:9092")
 
 
 def test_the_classes_in_sparks_settings_are_in_a_jar_of_the_pom() -> None:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import yaml
 from pyspark.sql import SparkSession
 
+from penstock.jobs.configuration.kafka_access import KafkaAccess
 from penstock.jobs.configuration.runtime import RuntimeConfiguration
 from penstock.jobs.driver.runtime import Driver
 from penstock.jobs.driver.session import state_conf
@@ -107,6 +108,8 @@ class TestedJob:
     max_offsets_per_trigger: int | None = None
     report_open_windows: bool = False
     progress_timeout_s: float = 600.0
+    # How the driver reaches the brokers; by default as the test does.
+    kafka: KafkaAccess | None = None
     # Called when the driver emits an event, in the driver's thread.
     on: Mapping[str, Callable[[], object]] = field(default_factory=dict)
 
@@ -132,10 +135,14 @@ class TestedJob:
     @contextmanager
     def running(self) -> Iterator[Running]:
         """Runs the driver in a thread until the block ends."""
+        kafka = self.kafka or KafkaAccess(self.around.brokers)
         configuration = RuntimeConfiguration(
             spec=str(self.spec),
             master="local[2]",
-            brokers=self.around.brokers,
+            brokers=kafka.address,
+            kafka_security=kafka.security,
+            kafka_secret=kafka.secret,
+            kafka_ca_file=kafka.ca_file,
             job_folder=f"s3a://{self.checkpoints}/{self.name}",
             output_bucket=self.output,
             connections=self.connections,
