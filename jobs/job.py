@@ -64,6 +64,7 @@ class Job:
         outputs: streams with their sinks, in the order in which the app has declared them.
         side_outputs: tag -> sink.
         sources: those that the app has taken.
+        fields: source -> the fields of its values, as the app has declared them.
         tags: tag -> the block of the app that may assign it to rows, if that is known before they arrive.
         places: what the app has declared, as errors call it -> the calls that have led there.
         open_table: reads the types of a lookup table from its database.
@@ -83,6 +84,7 @@ class Job:
     outputs: list[Output] = field(default_factory=list)
     side_outputs: dict[str, str] = field(default_factory=dict)
     sources: dict[str, Stream] = field(default_factory=dict)
+    fields: dict[str, StructType] = field(default_factory=dict)
     tags: Mapping[str, str] = field(default_factory=dict)
     places: Mapping[str, Frames] = field(default_factory=dict)
     open_table: OpenTable = open_table
@@ -118,7 +120,8 @@ class Job:
         declared_at(f'job.source("{name}")')
         place = (self.session, self.brokers, self.connections, self.spec, self.files_bucket, self.schemas, self.max_offsets)
         reading = Reading(*place, ends=self.ends, read=self.read, records=self.records)
-        self.sources[name] = open_source(reading, name, self._schema(name, schema), self.offsets.get(name, {}), record)
+        self.fields[name] = self._schema(name, schema)
+        self.sources[name] = open_source(reading, name, self.fields[name], self.offsets.get(name, {}), record)
         return self.sources[name]
 
     def table(self, name: str) -> LookupTable:

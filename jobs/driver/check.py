@@ -32,6 +32,7 @@ from penstock.jobs.storage.query_record import QueryRecord
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+    from pyspark.sql.types import StructType
 
 _BUCKET = "penstock-check"
 # Of Hadoop: shows folders of this machine under the scheme of another file system.
@@ -81,6 +82,15 @@ def stored_queries(
     """
     _read_app(spec, app_path)
     return queries_on(None, spec, app_path, session, folder, package_path)
+
+
+def declared_fields(
+    spec: SpecFile, app_path: Sequence[Path], session: SparkSession, folder: Path, package_path: Sequence[Path] = ()
+) -> dict[str, StructType]:
+    """Source -> the fields of its values, as the app of a job declares them; arguments and errors as for `check`."""
+    _read_app(spec, app_path)
+    with _analyzing(spec, app_path, session, folder, package_path) as (queries, _):
+        return dict(queries[0].job.fields)
 
 
 def queries_on(

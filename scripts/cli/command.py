@@ -81,6 +81,7 @@ VERBS = {
     "upgrade": Verb("penstock.scripts.cli.upgrade", "check whether changed jobs can go on with their state", "deploy"),
     "destroy": Verb("penstock.scripts.cli.destroy", "stop an environment's jobs and tear down its stacks in order", "deploy"),
     "emulate": Verb("penstock.scripts.cli.emulate", "keep an environment up on an emulated AWS, for Penstock and other tools", "local"),
+    "feed": Verb("penstock.scripts.cli.feed", "write generated events to the topics of a job at a steady rate, until Ctrl-C", "local"),
     "run": Verb("penstock.scripts.cli.run", "run a job on this machine until it is stopped, and restart it after failures", "local"),
     "up": Verb("penstock.scripts.cli.up", "run jobs end to end locally: emulated AWS, a real Kafka broker, Spark", "local"),
 }

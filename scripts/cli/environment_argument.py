@@ -62,7 +62,7 @@ def chosen(arguments: argparse.Namespace) -> Environment:
 
 
 def chosen_or_none(arguments: argparse.Namespace) -> Environment | None:
-    """Like `chosen`; None if nothing names an environment."""
+    """Like `chosen`, also for a verb with the option alone; None if nothing names an environment."""
     name = _given(arguments) or os.environ.get(ENVIRONMENT_VARIABLE)
     return load(name) if name else None
 
@@ -84,7 +84,7 @@ def _names_environment(word: str, environment: str) -> bool:
 
 
 def _given(arguments: argparse.Namespace) -> str | None:
-    given = [name for name in (arguments.environment_argument, arguments.environment) if name]
+    given = [name for name in (getattr(arguments, "environment_argument", None), arguments.environment) if name]
     if len(set(given)) > 1:
         raise WrongUsage(given=f"environments {' and '.join(given)}", need="a single environment", fix="specify it once")
     return given[0] if given else None

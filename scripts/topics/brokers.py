@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future
@@ -67,6 +68,15 @@ class TopicBrokers:
             )
             for name in known
         }
+
+    def matching(self, pattern: str) -> list[str]:
+        """The topics whose whole name matches a regular expression.
+
+        Raises:
+            BrokersNotReached: TOP-002.
+        """
+        metadata = self._answer(lambda: self._admin.list_topics(timeout=self._answer_s).topics)
+        return sorted(name for name in metadata if re.fullmatch(pattern, name))
 
     def refusals(self, changes: Sequence[TopicChange]) -> list[PenstockError]:
         """Validate the changes on the brokers without applying them; topics with the same error are grouped."""

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from penstock.infra.manifests.deployed_job import DeployedJob
 from penstock.infra.manifests.driver_pod import resources
 from penstock.infra.manifests.executor_pod_template import executor_pod_template
 from penstock.infra.manifests.job import job_manifests
@@ -96,13 +97,22 @@ def test_an_executor_of_the_template_may_start(objects: Objects, executor: Objec
     objects.create(executor, dry_run=True)
 
 
-def test_executors_that_are_spread_may_start_with_an_operator_and_without(objects: Objects, executor: Object, crds: list[Object]) -> None:
+def spread_out() -> DeployedJob:
     job = user_credit(BROKERS, name="spread")
     pods = job.plan.pods.model_copy(update={"executor_spread": ExecutorSpread(nodes="required", zones="preferred")})
-    job = replace(job, plan=job.plan.model_copy(update={"pods": pods}), zones=3)
-    constraints = executor_pod_template(job)["spec"]["topologySpreadConstraints"]
+    return replace(job, plan=job.plan.model_copy(update={"pods": pods}), zones=3)
+
+
+def test_executors_that_are_spread_may_start(objects: Objects, executor: Object) -> None:
+    constraints = executor_pod_template(spread_out())["spec"]["topologySpreadConstraints"]
     created = objects.create({**executor, "spec": {**executor["spec"], "topologySpreadConstraints": constraints}}, dry_run=True)
+    # As it is: nothing that the API does not know, and no defaults of its own.
     assert created["spec"]["topologySpreadConstraints"] == constraints
+
+
+def test_executors_of_the_operator_are_spread_by_their_template(objects: Objects, crds: list[Object]) -> None:
+    job = spread_out()
+    constraints = executor_pod_template(job)["spec"]["topologySpreadConstraints"]
     operated = applied(objects, operated_manifests(job))["SparkApplication"]["spec"]["executorSpec"]
     assert operated["podTemplateSpec"]["spec"]["topologySpreadConstraints"] == constraints
 
