@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import argparse
+import re
 from pathlib import Path
 from typing import get_args
 
 from penstock.infra.environment import Environment
+from penstock.infra.parts.part import SECRET_PATTERN
 from penstock.jobs.configuration.kafka_access import KafkaAccess, Security
 from penstock.scripts.topics.address import access
 
@@ -16,7 +18,9 @@ def add_brokers_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--brokers", metavar="HOST:PORT", help="bootstrap servers, comma-separated (default: the environment's)")
     parser.add_argument("--security", choices=get_args(Security), help="security protocol of the listener (default: the environment's)")
     parser.add_argument("--ca-file", type=Path, metavar="FILE", help="PEM file with the brokers' CA certificates")
-    parser.add_argument("--secret", metavar="ARN", help="secret with the brokers' username and password (default: the environment's)")
+    parser.add_argument(
+        "--secret", type=_secret, metavar="ARN", help="secret with the brokers' username and password (default: the environment's)"
+    )
 
 
 def access_of(environment: Environment, arguments: argparse.Namespace) -> KafkaAccess:
@@ -27,3 +31,10 @@ def access_of(environment: Environment, arguments: argparse.Namespace) -> KafkaA
     """
     ca_file = None if arguments.ca_file is None else str(arguments.ca_file.resolve())
     return access(environment, arguments.brokers, arguments.security, ca_file, arguments.secret)
+
+
+def _secret(text: str) -> str:
+    if not re.fullmatch(SECRET_PATTERN, text):
+        need = "arn:aws:secretsmanager:REGION:ACCOUNT:secret:NAME-SUFFIX"
+        raise argparse.ArgumentTypeError(f"{text!r} is not the whole ARN of a secret: {need} (aws secretsmanager describe-secret)")
+    return text

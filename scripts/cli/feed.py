@@ -12,7 +12,7 @@ from pathlib import Path
 
 from penstock.infra.environment import Environment
 from penstock.infra.job_specs import spec_in
-from penstock.jobs.configuration.kafka_access import KafkaAccess
+from penstock.jobs.configuration.kafka_access import MECHANISMS, KafkaAccess
 from penstock.jobs.spec import load
 from penstock.scripts.cli.brokers_arguments import access_of, add_brokers_arguments
 from penstock.scripts.cli.environment_argument import add_environment_option, chosen_or_none
@@ -94,8 +94,9 @@ def _access(environment: Environment | None, arguments: argparse.Namespace) -> K
         return access_of(environment, arguments)
     if arguments.brokers is None:
         raise WrongUsage(need="--environment ENV or --brokers HOST:PORT", fix="name the brokers, or the environment that has them")
-    if arguments.security == "iam":
-        raise WrongUsage(given="--security iam", need="--environment ENV, which has the region of the brokers", fix="name the environment")
+    if arguments.security == "iam" or arguments.security in MECHANISMS:
+        need = "--environment ENV, which has the region and the credentials for AWS"
+        raise WrongUsage(given=f"--security {arguments.security}", need=need, fix="name the environment")
     ca_file = None if arguments.ca_file is None else str(arguments.ca_file)
     return KafkaAccess(arguments.brokers, arguments.security or "plaintext", None, ca_file)
 
