@@ -104,6 +104,18 @@ def test_brokers_of_others_are_left_to_them(tmp_path: Path) -> None:
     assert "kafka-cluster" not in json.dumps(stack)
 
 
+def test_roles_may_read_the_secret_of_brokers_that_ask_for_a_password(tmp_path: Path) -> None:
+    secret = "arn:aws:secretsmanager:us-east-1:111122223333:secret:kafka-AbCdEf"
+    kafka = {"kind": "external", "bootstrapServers": "b:9096", "security": "sasl-scram", "secret": secret}
+    external = SimpleNamespace(cluster_arn=None, security_group_id=None, security="sasl-scram")
+    stack = synthesized(tmp_path, read(tmp_path, lambda spec: spec.update(kafka=kafka)), external)
+    roles = [policy(attached["policy"]) for attached in stack["resource"]["aws_iam_role_policy"].values()]
+    assert roles
+    for statements in roles:
+        (reads,) = [statement for statement in statements if statement["Action"] == ["secretsmanager:GetSecretValue"]]
+        assert secret in reads["Resource"]
+
+
 def test_an_inline_policy_stays_below_what_iam_takes(stack: Content) -> None:
     # Source: IAM User Guide, "IAM and AWS STS quotas": 10,240 characters of a role's inline policies, without white space.
     for attached in stack["resource"]["aws_iam_role_policy"].values():

@@ -183,6 +183,18 @@ def test_brokers_of_others_are_reached_at_their_own_ports(with_job: Callable[...
     assert ports == {53, 80, 443, 9092, 19092}
 
 
+def test_a_driver_is_told_of_the_secret_and_not_of_the_password(with_job: Callable[..., Content]) -> None:
+    secret = "arn:aws:secretsmanager:us-east-1:111122223333:secret:kafka-AbCdEf"
+
+    def external(spec: dict[str, Any]) -> None:
+        spec["kafka"] = {"kind": "external", "bootstrapServers": "b:9096", "security": "sasl-plain", "secret": secret}
+
+    objects = manifests(with_job({}, external, SimpleNamespace(bootstrap_brokers="b:9096", security="sasl-plain")))
+    files = next(one["data"] for one in of_kind(objects, "ConfigMap") if "runtime.json" in one["data"])
+    runtime = json.loads(files["runtime.json"])
+    assert (runtime["kafkaSecurity"], runtime["kafkaSecret"]) == ("sasl-plain", secret)
+
+
 def test_a_setting_that_the_deployment_gives_is_refused_with_its_line(with_job: Callable[..., Content]) -> None:
     conf = {"spark.kubernetes.namespace": "kube-system", "spark.driver.port": "7078"}
     with pytest.raises(PenstockError) as raised:
