@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import struct
 from collections.abc import Mapping
 from typing import Any
@@ -88,8 +89,9 @@ def test_a_source_reads_and_commits_with_its_own_group(surroundings: Surrounding
     job.feed("a", _row("one"), _row("two"))
     with job.running() as running:
         running.until_read({"a": [2]})
-        # By default a Java client's id is made of its group.
-        assert any(client.startswith(f"consumer-{group}-") for client in _Beans(surroundings.session).consumers())
+        # By default a Java client's id is made of its group and a number.
+        clients = _Beans(surroundings.session).consumers()
+        assert any(re.fullmatch(rf"consumer-{group}-[0-9]+", client) for client in clients), clients
     assert _committed(surroundings.brokers, group, topic) == 2
     assert _committed(surroundings.brokers, f"penstock.{job.name}", topic) < 0
     # A new checkpoint begins where this group is.
