@@ -13,6 +13,7 @@ from pathlib import Path
 from penstock.infra.environment import Environment
 from penstock.infra.job_specs import spec_in
 from penstock.jobs.configuration.kafka_access import MECHANISMS, KafkaAccess
+from penstock.jobs.kafka.credentials import signed_in
 from penstock.jobs.spec import load
 from penstock.scripts.cli.brokers_arguments import access_of, add_brokers_arguments
 from penstock.scripts.cli.environment_argument import add_environment_option, chosen_or_none
@@ -48,7 +49,8 @@ def run(arguments: argparse.Namespace) -> int:
         0, also after Ctrl-C.
 
     Raises:
-        PenstockError: FEED-001 to FEED-003, TOP-002, TOP-004, TOP-005, USE-001, and what is wrong with the spec, its app or its input.
+        PenstockError: FEED-001 to FEED-003, TOP-002, TOP-004, TOP-005, TOP-008, USE-001, JOB-052, JOB-111, and what is wrong with the spec,
+            its app or its input.
     """
     environment, steps = chosen_or_none(arguments), Steps()
     access = _access(environment, arguments)
@@ -94,11 +96,13 @@ def _access(environment: Environment | None, arguments: argparse.Namespace) -> K
         return access_of(environment, arguments)
     if arguments.brokers is None:
         raise WrongUsage(need="--environment ENV or --brokers HOST:PORT", fix="name the brokers, or the environment that has them")
-    if arguments.security == "iam" or arguments.security in MECHANISMS:
-        need = "--environment ENV, which has the region and the credentials for AWS"
-        raise WrongUsage(given=f"--security {arguments.security}", need=need, fix="name the environment")
+    if arguments.security == "iam":
+        raise WrongUsage(given="--security iam", need="--environment ENV, which has the region of the brokers", fix="name the environment")
+    if arguments.security in MECHANISMS and arguments.secret is None:
+        need = "--secret ARN, which has user and password, or --environment ENV, which names it"
+        raise WrongUsage(given=f"--security {arguments.security}", need=need, fix="name the secret, or the environment")
     ca_file = None if arguments.ca_file is None else str(arguments.ca_file)
-    return KafkaAccess(arguments.brokers, arguments.security or "plaintext", None, ca_file)
+    return signed_in(KafkaAccess(arguments.brokers, arguments.security or "plaintext", None, ca_file, arguments.secret))
 
 
 def _refuse_missing(
