@@ -15,6 +15,7 @@ from penstock.infra.environment_file import load
 from penstock.infra.errors import LimitsChangePlan
 from penstock.infra.pool_limits import PoolLimits, limited, pool_limits
 from penstock.sizing.cluster import Cluster
+from penstock.sizing.executor_spread import ExecutorSpread
 from penstock.sizing.placement.decision import Decision, NodeClaim
 from penstock.sizing.placement.place import place
 from penstock.sizing.placement.scenario import ExistingNode, PodGroup
@@ -172,3 +173,14 @@ def full_and_largest(name: str, claim: NodeClaim) -> ExistingNode:
         "pods": {group: 1000 * count for group, count in claim.pods.items()},
     }
     return ExistingNode.model_validate(fields)
+
+
+@pytest.mark.parametrize("asked", ["preferred", "required"])
+def test_limits_have_room_for_executors_that_are_spread(asked: str) -> None:
+    spread = ExecutorSpread.model_validate({"nodes": asked, "zones": asked})
+    jobs = {"clicks": plan(targets(50, 5, executor={"memory_mib": 16_384, "cpu_millicores": 4000, "spread": spread}), PRODUCTION)}
+    limits = pool_limits(jobs, PRODUCTION, 0.5)
+    assert limits["executors"].cpu_cores > pool_limits({"clicks": job(parallelism=50)}, PRODUCTION, 0.5)["executors"].cpu_cores
+    before, now = orders(jobs, PRODUCTION), orders(jobs, limited(PRODUCTION, limits))
+    assert before == now
+    assert [len([claim for claim in order.node_claims if claim.node_pool == "executors"]) for order in now] == [10, 10]
