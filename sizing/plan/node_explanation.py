@@ -16,11 +16,17 @@ def explain_nodes(draft: Plan) -> tuple[Explanation, ...]:
     """One explanation per number of the nodes and per line of the bill; empty without a cluster."""
     if draft.nodes is None:
         return ()
+    one_batch, staged = "all pods in one batch", "the driver first, then executors as Spark requests them"
     return (
-        *_placed("nodes.oneBatch", draft.nodes.one_batch, "all pods in one batch, by Karpenter's rules"),
-        *_placed("nodes.staged", draft.nodes.staged, "the driver first, then executors as Spark requests them, by Karpenter's rules"),
+        *_placed("nodes.oneBatch", draft.nodes.one_batch, f"{one_batch}, by Karpenter's rules{_spread(draft)}"),
+        *_placed("nodes.staged", draft.nodes.staged, f"{staged}, by Karpenter's rules{_spread(draft)}"),
         *_cost(draft),
     )
+
+
+def _spread(draft: Plan) -> str:
+    spread = draft.pods.executor_spread
+    return "" if spread is None else f", executors spread over {spread.text}"
 
 
 def _placed(at: str, placed: PlacedPods, rule: str) -> Iterator[Explanation]:
@@ -33,7 +39,10 @@ def _placed(at: str, placed: PlacedPods, rule: str) -> Iterator[Explanation]:
 def _group(at: str, group: NodeGroup) -> Explanation:
     pods = ", ".join(f"{pods.count} {pods.group}" for pods in group.pods)
     inputs: Inputs = {"pool": group.node_pool, "podsOnEach": pods, "types": group.may_become, "sentToEc2": len(group.launch_types)}
-    rule = "pods are added to a claim until no instance type of its pool fits; one of the 60 cheapest remaining types is launched"
+    rule = (
+        "pods are added to a claim until no instance type of its pool fits, or their spread forbids it; one of the 60 cheapest remaining "
+        "types is launched"
+    )
     return Explanation(number=f"{at}.count", value=group.count, rule=rule, inputs=inputs, binding=_binding(group))
 
 

@@ -428,3 +428,12 @@ def test_what_needs_instance_types_stops_without_them(tmp_path: Path) -> None:
     for verb in ("cost", "report"):
         done = penstock(verb, SPEC, "--environment", str(path), cwd=ROOT)
         assert (done.returncode, "error[SIZ-030]" in done.stderr) == (2, True)
+
+
+def test_a_spread_of_executors_is_in_the_table_and_in_the_document(spec: Path) -> None:
+    assert as_json(str(spec))["pods"]["executorSpread"] is None
+    spec.write_text(TEXT.replace("memory: 16g", "memory: 16g, spread: {nodes: required}"))
+    document = as_json(str(spec))
+    assert document["pods"]["executorSpread"] == {"nodes": "required", "zones": None}
+    assert document["nodes"]["staged"]["nodes"] == 8
+    assert "  spread    executors over nodes (required)\n" in size(str(spec)).stdout

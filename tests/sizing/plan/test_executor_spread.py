@@ -168,8 +168,14 @@ def test_only_a_required_spread_has_a_least_number_of_domains() -> None:
     assert zones == {**common, "topologyKey": ZONE, "whenUnsatisfiable": "ScheduleAnyway"}
 
 
+def test_the_explanation_of_the_nodes_says_how_executors_are_spread() -> None:
+    said = {one.number: one.rule for one in plan(spread_targets(nodes="required", zones="preferred"), PRODUCTION).explain}
+    assert said["nodes.staged.nodes"].endswith(", executors spread over nodes (required) and zones (preferred)")
+
+
 def test_without_a_spread_nothing_is_constrained() -> None:
     made = plan(targets(), PRODUCTION)
+    assert not [one for one in made.explain if "executors spread" in one.rule]
     assert made.pods.executor_spread is None
     _, executor = pod_groups(made.pods, made.spark_conf, PRODUCTION)
     assert executor.pod.spec.topology_spread_constraints == ()
