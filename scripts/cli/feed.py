@@ -26,7 +26,7 @@ from penstock.scripts.planning.app_path import add_app_path_argument, folders_of
 from penstock.scripts.progress import Steps
 from penstock.scripts.topics.brokers import TopicBrokers
 from penstock.scripts.topics.difference import ExistingTopic
-from penstock.sizing.errors import raise_all
+from penstock.sizing.errors import PenstockError, raise_all
 
 _MOST = 1_000_000.0
 
@@ -81,8 +81,10 @@ def _feed(access: KafkaAccess, topics: list[Topic], arguments: argparse.Namespac
         began_s = time.monotonic()
         try:
             feeder.run(records)
-        finally:
-            step.said = _said(feeder.written, time.monotonic() - began_s)
+        except PenstockError:
+            steps.line("feed", _said(feeder.written, time.monotonic() - began_s))
+            raise
+        step.said = _said(feeder.written, time.monotonic() - began_s)
 
 
 def _said(written: Mapping[str, int], took_s: float) -> str:

@@ -70,6 +70,17 @@ class Feeder:
         Raises:
             RecordsRefused: FEED-003; what was acknowledged is `written`.
         """
+        try:
+            self._feed(records)
+        finally:
+            # Also where a generator has raised: what is written before counts.
+            left = self._producer.flush(_FLUSH_S)
+        if left or self._failures:
+            given = f"{left + len(self._failures)} records; {self._failures[0] if self._failures else 'no response'}"
+            names = ", ".join(topic.name for topic in self._topics)
+            raise RecordsRefused(path=names, given=given, need="brokers that accept them", fix="check the brokers")
+
+    def _feed(self, records: int | None) -> None:
         began_s, shown_s, number, open_ = time.monotonic(), 0.0, 0, list(self._topics)
         while open_ and number != records and self._waited(began_s + number / self._rate):
             topic = open_[number % len(open_)]
@@ -82,12 +93,6 @@ class Feeder:
             if time.monotonic() - shown_s > _SHOWN_EVERY_S:
                 shown_s = time.monotonic()
                 self._shown(number)
-        left = self._producer.flush(_FLUSH_S)
-        if left or self._failures:
-            given = f"{left + len(self._failures)} of {number} records; {self._failures[0] if self._failures else 'no response'}"
-            raise RecordsRefused(
-                path=", ".join(topic.name for topic in self._topics), given=given, need="brokers that accept them", fix="check the brokers"
-            )
 
     def _waited(self, until_s: float) -> bool:
         """Waits for a time; whether the feed goes on."""

@@ -8,13 +8,16 @@ from pathlib import Path
 from random import Random
 from typing import TYPE_CHECKING
 
+from penstock.jobs.driver.root_cause import OwnCode, of_exception
 from penstock.jobs.local.recording import Record
 from penstock.jobs.spec import EventTime, FromKafka, SpecFile
+from penstock.scripts.errors import InputFailed
 from penstock.scripts.feeding.errors import NothingToFeed
 from penstock.scripts.feeding.event_times import moved
 from penstock.scripts.installation.app_packages import InstalledPackages
 from penstock.scripts.local import input as local_input
 from penstock.scripts.progress import Steps
+from penstock.sizing.errors import PenstockError
 
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
@@ -39,8 +42,13 @@ def feeds(spec: SpecFile, app_path: Sequence[Path], packages: InstalledPackages,
         PenstockError: FEED-002, RUN-013, and what is wrong with the app.
     """
     sources = _sources(spec, matching)
-    generators = local_input.generators(spec, (spec.path.parent.resolve(), *app_path))
-    found = {topic: _again(generators[topic], source.time) for topic, (_, source) in sources.items() if topic in generators}
+    folders = (spec.path.parent.resolve(), *app_path)
+    generators = local_input.generators(spec, folders)
+    found = {
+        topic: _again(_coded(generators[topic], spec, topic, OwnCode(folders)), source.time)
+        for topic, (_, source) in sources.items()
+        if topic in generators
+    }
     rest = {topic: one for topic, one in sources.items() if topic not in found}
     if rest:
         fields = _declared(spec, app_path, packages, steps)
@@ -62,6 +70,21 @@ def _sources(spec: SpecFile, matching: Topics) -> dict[str, tuple[str, FromKafka
         fault = NothingToFeed(need="a source that reads a topic", fix="add it, or write to what the job reads by other means")
         raise spec.document.locate(fault, ("spec", "sources"))
     return found
+
+
+def _coded(generator: local_input.Generator, spec: SpecFile, topic: str, own: OwnCode) -> local_input.Generator:
+    """The generator, whose own exceptions are RUN-013 at its line in the spec."""
+
+    def records(partitions: int) -> Iterator[Record]:
+        try:
+            yield from generator(partitions)
+        except PenstockError:
+            raise
+        except Exception as error:
+            fault = InputFailed(need=f"records; the generator raised {of_exception(error, own)}", fix="correct the generator")
+            raise spec.document.locate(fault, ("spec", "local", "input", topic)) from error
+
+    return records
 
 
 def _again(generator: local_input.Generator, time: EventTime | None) -> Callable[[int], Iterator[Record]]:

@@ -120,6 +120,29 @@ def test_a_topic_that_does_not_exist_is_refused_until_it_is_applied_as_the_fix_s
     assert len(kafka_topics.read(broker.address, name)) == 20
 
 
+def test_a_generator_that_raises_is_named_with_its_line_and_what_was_written_is_said(broker: KafkaBroker, clicks: Path, name: str) -> None:
+    kafka_topics.create(broker.address, {name: 1})
+    (clicks.parent / "made_clicks.py").write_text("def clicks():\n    yield {'user': 'ann'}\n    raise OSError('none left')\n", "utf-8")
+    clicks.write_text(clicks.read_text("utf-8").replace("clicks.jsonl", '"made_clicks:clicks"'), "utf-8")
+    code, said = fed(clicks, "--brokers", broker.address, "--rate", "10")
+    assert code == 5
+    assert f"error[RUN-013]: cannot load the local input\n  at   {clicks}:11" in said
+    assert "none left" in said and "Traceback" not in said
+    assert "1 records written" in said
+    assert len(kafka_topics.read(broker.address, name)) == 1
+
+
+def test_records_that_the_broker_does_not_take_end_the_feed(broker: KafkaBroker, clicks: Path, name: str) -> None:
+    kafka_topics.create(broker.address, {name: 1})
+    made = "from penstock import Record\n\ndef clicks():\n    yield b'{}'\n    yield Record(b'{}', partition=7)\n"
+    (clicks.parent / "made_clicks.py").write_text(made, "utf-8")
+    clicks.write_text(clicks.read_text("utf-8").replace("clicks.jsonl", '"made_clicks:clicks"'), "utf-8")
+    code, said = fed(clicks, "--brokers", broker.address, "--rate", "10")
+    assert code == 5
+    assert f"error[FEED-003]: records rejected\n  at   {name}" in said
+    assert len(kafka_topics.read(broker.address, name)) >= 1
+
+
 def test_what_can_not_be_made_is_refused_with_its_source(broker: KafkaBroker, clicks: Path, name: str) -> None:
     kafka_topics.create(broker.address, {name: 1})
     text = clicks.read_text("utf-8")
