@@ -8,6 +8,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
+from penstock.infra.parts.access_ranges import refuse_most_of_the_internet
 from penstock.infra.parts.part import Part, RetentionDays
 
 VERSION_PATTERN = r"^1\.[0-9]{1,3}$"
@@ -16,8 +17,6 @@ PRINCIPAL_PATTERN = r"^arn:aws(-[a-z]+)*:iam::[0-9]{12}:(role|user)/[A-Za-z0-9+=
 INSTANCE_TYPE_PATTERN = r"^[a-z][a-z0-9-]*\.[a-z0-9-]+$"
 # Source: Amazon EKS User Guide, "View Amazon EKS service quotas": public endpoint access CIDR ranges per cluster.
 MAX_PUBLIC_CIDRS = 40
-# The widest range that a single owner has. A wider one, such as 0.0.0.0/1, covers most of the Internet.
-WIDEST_PREFIX = {4: 8, 6: 16}
 # EKS rejects them: they are not routed on the Internet. Source: RFC 1918, 6598, 1122, 3927; RFC 4193 and 4291 for IPv6.
 NEVER_PUBLIC = tuple(
     map(
@@ -53,9 +52,7 @@ def _range(cidr: str) -> IPv4Network | IPv6Network:
 def _named(cidr: str) -> str:
     """A range that has a single owner."""
     network = _range(cidr)
-    widest = WIDEST_PREFIX[network.version]
-    if network.prefixlen < widest:
-        raise ValueError(f"known CIDR blocks, no larger than /{widest}: {cidr} opens the API server to most of the Internet")
+    refuse_most_of_the_internet(network, "the API server")
     return str(network)
 
 

@@ -7,12 +7,14 @@ from typing import Annotated, Literal, Self
 from pydantic import AfterValidator, Field, model_validator
 
 from penstock.infra.address_plan import network
+from penstock.infra.parts.access_ranges import refuse_most_of_the_internet
 from penstock.infra.parts.part import Arn, DurationMs, Part, RetentionDays, SecretArn
 from penstock.jobs.configuration.kafka_access import MECHANISMS, Security
 
 
 def _cidr(cidr: str) -> str:
-    network(cidr)
+    """A range that has a single owner; the brokers have IPv4 addresses only."""
+    refuse_most_of_the_internet(network(cidr), "the brokers")
     return cidr
 
 
