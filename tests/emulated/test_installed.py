@@ -16,8 +16,6 @@ from penstock.scripts.installation.cache import Cache
 from penstock.scripts.layout import ROOT
 from tests import built_wheel, linked_environment
 
-pytestmark = pytest.mark.emulated
-
 # All of a run on a busy machine with two cores.
 LIMIT_S = 400
 TEAM = {
@@ -205,6 +203,7 @@ def test_a_verb_works_on_a_teams_own_files(penstock: Path, team: Path, words: tu
     assert "Traceback" not in ran.stderr
 
 
+@pytest.mark.chaos
 def test_a_teams_package_called_jobs_runs_to_checked_rows(penstock: Path, team: Path) -> None:
     ran = run(penstock, team, "up", "clicks.yaml")
     assert ran.returncode == 0, ran.stdout + ran.stderr

@@ -11,8 +11,6 @@ import pytest
 
 from tests.emulated.clicks import EXPECT, LIMIT_S, SPEC, VISITS, VISITS_APP, VISITS_EXPECT, until, up, wait_until_gone
 
-pytestmark = pytest.mark.emulated
-
 
 def test_a_job_outside_of_the_repo_runs_and_its_counts_are_held(spec: Path, temporary: Path) -> None:
     running = up(spec, temporary)
@@ -28,6 +26,7 @@ def test_a_job_outside_of_the_repo_runs_and_its_counts_are_held(spec: Path, temp
     wait_until_gone(temporary)
 
 
+@pytest.mark.chaos
 def test_a_bounded_run_reads_what_is_there_and_ends(spec: Path, temporary: Path) -> None:
     text = SPEC.replace("trigger: 1s", "trigger: availableNow\n  bounded: true").replace("partitions: 2}", "startingOffsets: earliest}")
     spec.write_text(text, encoding="utf-8")
@@ -84,6 +83,7 @@ def test_kept_up_it_says_how_to_look_and_an_interrupt_takes_all_of_it_away(spec:
     wait_until_gone(temporary)
 
 
+@pytest.mark.chaos
 def test_a_run_that_puts_all_records_into_the_quarantine_is_wrong_says_why_and_is_kept_to_look_at(spec: Path, temporary: Path) -> None:
     lines = [f'{{"user": "ann", "at": {1_743_854_400_000 + second}, "page": "/"}}' for second in range(20)]
     (spec.parent / "clicks.jsonl").write_text("\n".join(lines) + "\n", encoding="utf-8")

@@ -21,8 +21,6 @@ from penstock.scripts.local.run import LocalRun
 from penstock.scripts.progress import Steps
 from tests.emulated.clicks import APP_WITH_PYTHON, EXPECTED, LIMIT_S, PAGES, SPEC, up, wait_until_gone
 
-pytestmark = pytest.mark.emulated
-
 
 def test_executors_of_their_own_give_every_row_and_leave_no_process(spec: Path, temporary: Path) -> None:
     (spec.parent / "clicks_app.py").write_text(APP_WITH_PYTHON, encoding="utf-8")
@@ -52,6 +50,7 @@ def test_an_emulator_that_dies_midway_ends_the_wait_with_its_own_error(local: Lo
         local.applied()
 
 
+@pytest.mark.chaos
 def test_a_broker_that_dies_midway_ends_the_run_with_its_own_error(local: LocalEnvironment, spec: Path, tmp_path: Path) -> None:
     job = _job(load_spec(spec), [], Steps())
     run = LocalRun(job, local, cut(job.plan), tmp_path / "driver", Steps())
