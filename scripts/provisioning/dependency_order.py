@@ -25,7 +25,7 @@ def in_order(
         after: stack -> the stacks that it comes after; no cycles.
         do: called with a stack, in a thread; a stack whose predecessor has failed is left out.
         at_a_time: number of threads.
-        interrupt: called if this thread is interrupted; ends the calls that run, and makes those to come fail.
+        interrupt: called if this thread is interrupted; ends the calls that run, waits for their end, and makes those to come fail.
 
     Returns:
         Stack -> result.
@@ -44,9 +44,9 @@ def in_order(
     # Who waits for another holds a thread: those without anything to wait for are submitted first, and end in any case.
     names = sorted(after, key=lambda name: _depth(after, name))
     with ThreadPoolExecutor(at_a_time) as pool:
-        for name in names:
-            futures[name] = pool.submit(wait_and_do, name)
         try:
+            for name in names:
+                futures[name] = pool.submit(wait_and_do, name)
             return {name: future.result() for name, future in futures.items()}
         except KeyboardInterrupt:
             interrupt()
