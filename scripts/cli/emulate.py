@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import os
 import shlex
-import shutil
 import sys
 import threading
 from collections.abc import Iterator
@@ -18,6 +17,7 @@ from penstock.scripts import layout
 from penstock.scripts.cli.environment_argument import add_environment_argument, chosen
 from penstock.scripts.cli.port_argument import port
 from penstock.scripts.local.emulated_environment import EmulatedEnvironment, exports
+from penstock.scripts.local.working_folder import emptied
 from penstock.scripts.planning.app_path import add_app_path_argument
 from penstock.scripts.progress import Steps
 from penstock.scripts.provisioning import workplace
@@ -53,7 +53,7 @@ def run(arguments: argparse.Namespace) -> NoReturn:
     layout.kafka_classpath()
     steps = Steps()
     folder = (arguments.out or DEFAULT_FOLDER / environment.name).absolute()
-    with workplace.held(folder, "emulate"), _emptied(folder, steps) as work:
+    with workplace.held(folder, "emulate"), _handed_over(folder), emptied(folder / _WORK, steps) as work:
         _emulate(environment, arguments, folder, work, steps)
 
 
@@ -100,19 +100,10 @@ def _stay(emulated: EmulatedEnvironment, folder: Path, steps: Steps) -> NoReturn
 
 
 @contextmanager
-def _emptied(folder: Path, steps: Steps) -> Iterator[Path]:
-    """The working folder below a folder: empty at first; at the end all is removed, except the logs of a failure."""
-    work = folder / _WORK
-    shutil.rmtree(work, ignore_errors=True)
-    work.mkdir()
+def _handed_over(folder: Path) -> Iterator[None]:
+    """While it runs, the folder may have what other tools read."""
     try:
-        yield work
-    except KeyboardInterrupt:
-        shutil.rmtree(work, ignore_errors=True)
-        raise
-    except BaseException:
-        steps.line("logs", str(work))
-        raise
+        yield
     finally:
         for name in (_VARIABLES, _ENVIRONMENT):
             (folder / name).unlink(missing_ok=True)

@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
-import shutil
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 from penstock.infra.environment import Environment
@@ -16,6 +13,7 @@ from penstock.scripts.cli.output import add_output_argument, as_text
 from penstock.scripts.emulation.localstack import ENDPOINT_VARIABLE
 from penstock.scripts.local.emulated_stacks import EmulatedStacks
 from penstock.scripts.local.rehearsal import Rehearsal
+from penstock.scripts.local.working_folder import emptied
 from penstock.scripts.planning.app_path import add_app_path_argument
 from penstock.scripts.progress import Steps
 from penstock.scripts.provisioning import workplace
@@ -56,7 +54,7 @@ def run(arguments: argparse.Namespace) -> int:
     end_in_order()
     environment, steps = chosen(arguments), Steps()
     folder = (arguments.out or DEFAULT_FOLDER / environment.name).absolute()
-    with workplace.held(folder, "rehearse"), _emptied(folder / _WORK, steps) as work:
+    with workplace.held(folder, "rehearse"), emptied(folder / _WORK, steps) as work:
         _rehearse(environment, arguments, work, steps)
     return 0
 
@@ -95,19 +93,3 @@ def _report(rehearsal: Rehearsal, environment: Environment, arguments: argparse.
         document = {"schemaVersion": SCHEMA_VERSION, "environment": environment.name, "stages": stages}
         sys.stdout.write(as_text(document, arguments.output))
     sys.stdout.flush()
-
-
-@contextmanager
-def _emptied(work: Path, steps: Steps) -> Iterator[Path]:
-    """The working folder: empty at first; at the end all is removed, except the stacks, states and logs of a failure."""
-    shutil.rmtree(work, ignore_errors=True)
-    work.mkdir()
-    try:
-        yield work
-    except KeyboardInterrupt:
-        shutil.rmtree(work, ignore_errors=True)
-        raise
-    except BaseException:
-        steps.line("logs", str(work))
-        raise
-    shutil.rmtree(work, ignore_errors=True)

@@ -2,26 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from penstock.infra.environment_file import load
 from penstock.infra.policies import Statement
 from penstock.scripts.layout import ROOT
 from penstock.scripts.local.checking import check
 from penstock.scripts.local.environment import LocalEnvironment
 from penstock.sizing.errors import PenstockError
+from tests.emulated.conftest import local
 from tests.restricted_run import job_of, restricted_run, run_to_its_end
 
-
-@pytest.fixture
-def local(tmp_path: Path) -> Iterator[LocalEnvironment]:
-    folder = tmp_path / "local"
-    folder.mkdir()
-    with LocalEnvironment(load("local"), folder=folder, aws_port=0, kafka_port=0) as environment:
-        yield environment
+__all__ = ["local"]
 
 
 @pytest.mark.timeout(900)
