@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import json
 import uuid
 from collections.abc import Mapping
+from contextlib import nullcontext
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 from xml.etree import ElementTree
 
 import pytest
 
+from penstock.scripts.cli import rehearse
+from penstock.scripts.cli.command import main
 from penstock.scripts.emulation.emulated_aws import EmulatedAws
 from penstock.scripts.errors import StacksDiffer, TerraformFailed
 from penstock.scripts.local.rehearsal import Rehearsal
@@ -27,13 +32,18 @@ RESTLESS = {"restless": {"input": "${timestamp()}"}}
 REFUSED = {"refused": {"lifecycle": {"precondition": {"condition": '${terraform.workspace == "other"}', "error_message": "not here"}}}}
 
 
-def rehearsed(aws: EmulatedAws, folder: Path, store: Mapping[str, Any]) -> Rehearsal:
-    """The rehearsal of two stacks, the first of which has these resources, too."""
+def small(aws: EmulatedAws, folder: Path, store: Mapping[str, Any]) -> RehearsedStacks:
+    """Two stacks, the first of which has these resources, too."""
     own = environment(aws, f"re{uuid.uuid4().hex[:8]}")
     access = AwsAccess(own)
     assert own.spec.state is not None
     access.client("s3").create_bucket(Bucket=own.spec.state.bucket)
-    rehearsal = Rehearsal(RehearsedStacks(PlainStacks(own, folder).written(store), access))
+    return RehearsedStacks(PlainStacks(own, folder).written(store), access)
+
+
+def rehearsed(aws: EmulatedAws, folder: Path, store: Mapping[str, Any]) -> Rehearsal:
+    """The rehearsal of them."""
+    rehearsal = Rehearsal(small(aws, folder, store))
     rehearsal.run()
     return rehearsal
 
@@ -84,3 +94,17 @@ def test_a_stack_that_fails_is_a_fault_and_what_comes_after_it_is_left_out(aws: 
     assert failure is not None and failure.text is not None and "not here" in failure.text
     table = rehearsal_table.render(rehearsal.cases, Screen(width=100))
     assert "failed in" in table and "left out" in table
+
+
+def test_a_failure_as_json_is_one_document_and_keeps_the_logs(
+    aws: EmulatedAws, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Of the small stacks in the place of an environment's own."""
+    emulated = SimpleNamespace(moto=aws, stacks=small(aws, tmp_path / "stacks", RESTLESS))
+    monkeypatch.setattr(rehearse, "EmulatedStacks", lambda *_, **__: nullcontext(emulated))
+    assert main(["rehearse", "local", "--out", str(tmp_path / "out"), "-o", "json"]) == 1
+    said = capsys.readouterr()
+    failed = [stage for stage in json.loads(said.out)["stages"] if stage["outcome"] == "failed"]
+    assert [(stage["stack"], stage["stage"]) for stage in failed] == [("store", "second plan")]
+    assert "error[RUN-018]" in said.err and "error[RUN-018]" in failed[0]["message"]
+    assert (tmp_path / "out/work").is_dir()
