@@ -8,7 +8,6 @@ from collections.abc import Mapping
 from typing import Any
 
 import pytest
-from confluent_kafka import Consumer, TopicPartition
 from py4j.java_gateway import get_field
 from pyspark.sql import SparkSession
 
@@ -17,6 +16,7 @@ from penstock.jobs.spec import client_properties
 from penstock.jobs.spec.client_properties import Kind, OneOf, Text, Whole
 from penstock.scripts.local import kafka_topics
 from penstock.scripts.local.kafka_broker import KafkaBroker
+from tests.jobs.spark.group_offsets import committed
 from tests.jobs.spark.running import Surroundings
 
 # Source: Apache Kafka, "Message Format", attributes of a record batch: bits 0 to 2.
@@ -57,15 +57,6 @@ class _Beans:
         }
 
 
-def _committed(brokers: str, group: str, topic: str) -> int:
-    consumer = Consumer({"bootstrap.servers": brokers, "group.id": group})
-    try:
-        (place,) = consumer.committed([TopicPartition(topic, 0)], timeout=30)
-        return place.offset
-    finally:
-        consumer.close()
-
-
 def test_the_consumers_of_a_source_have_its_properties(surroundings: Surroundings) -> None:
     job = surroundings.job("tests.jobs.spark.apps.copy_rows", sources={"a": 1})
     client, properties = f"client-of-{job.name}", {"max.partition.fetch.bytes": 1, "max.poll.records": 2}
@@ -92,8 +83,8 @@ def test_a_source_reads_and_commits_with_its_own_group(surroundings: Surrounding
         # By default a Java client's id is made of its group and a number.
         clients = _Beans(surroundings.session).consumers()
         assert any(re.fullmatch(rf"consumer-{group}-[0-9]+", client) for client in clients), clients
-    assert _committed(surroundings.brokers, group, topic) == 2
-    assert _committed(surroundings.brokers, f"penstock.{job.name}", topic) < 0
+    assert committed(surroundings.brokers, group, [(topic, 0)]) == [2]
+    assert committed(surroundings.brokers, f"penstock.{job.name}", [(topic, 0)])[0] < 0
     # A new checkpoint begins where this group is.
     job.edit(lambda spec: spec.update(upgradeMode="stateless", restartNonce=1))
     job.feed("a", _row("three"))
@@ -101,7 +92,7 @@ def test_a_source_reads_and_commits_with_its_own_group(surroundings: Surrounding
         assert running.reading["offsets"] == {"a": {topic: {"0": 2}}}
         running.until_read({"a": [3]})
     assert [row["name"] for row in job.rows()] == ["one", "three", "two"]
-    assert _committed(surroundings.brokers, group, topic) == 3
+    assert committed(surroundings.brokers, group, [(topic, 0)]) == [3]
 
 
 @pytest.mark.parametrize("guarantee", ["at-least-once", "exactly-once"])

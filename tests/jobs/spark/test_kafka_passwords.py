@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING, Any
 
 import boto3
 import pytest
-from confluent_kafka import Consumer, TopicPartition
 from pyspark.sql import SparkSession
 
 from penstock.jobs.configuration.kafka_access import KafkaAccess, Security
 from penstock.jobs.errors import KafkaCredentialsRefused
 from penstock.scripts.local import kafka_topics, recorded_run
 from tests.emulated.secured_broker import PASSWORD, USER, SecuredBroker
+from tests.jobs.spark.group_offsets import committed
 from tests.jobs.spark.running import CHECKPOINTS, OUTPUT, Surroundings, TestedJob
 
 if TYPE_CHECKING:
@@ -66,7 +66,7 @@ def test_a_job_reads_commits_and_writes_with_user_and_password(
         plans = _plans(around.session)
     assert [row["name"] for row in recorded_run.topic_rows(around.brokers, f"{job.name}-out")] == ["one"]
     assert [bad["offset"] for bad in job.side_outputs("errors")] == [1]
-    assert _committed(around.brokers, f"penstock.{job.name}", job.topics["a"]) == 2
+    assert committed(around.brokers, f"penstock.{job.name}", [(job.topics["a"], 0)]) == [2]
     logged = (tmp_path / "spark.log").read_text(encoding="utf-8")
     assert "sasl.jaas.config = [hidden]" in logged and "kafka" in plans.lower(), "this would find nothing"
     # Quoted, it appears in another form.
@@ -130,12 +130,3 @@ def _objects(s3: S3Client, job: str) -> Iterator[str]:
     for page in s3.get_paginator("list_objects_v2").paginate(Bucket=CHECKPOINTS, Prefix=f"{job}/"):
         for item in page.get("Contents", []):
             yield s3.get_object(Bucket=CHECKPOINTS, Key=item["Key"])["Body"].read().decode("utf-8", "replace")
-
-
-def _committed(brokers: str, group: str, topic: str) -> int:
-    consumer = Consumer({"bootstrap.servers": brokers, "group.id": group})
-    try:
-        (place,) = consumer.committed([TopicPartition(topic, 0)], timeout=30)
-        return place.offset
-    finally:
-        consumer.close()

@@ -24,6 +24,7 @@ from penstock.jobs.kafka.brokers import Brokers
 from penstock.jobs.spec import KafkaSource
 from penstock.scripts.local import kafka_topics
 from penstock.scripts.local.kafka_broker import KafkaBroker
+from tests.jobs.spark.group_offsets import committed
 from tests.jobs.spark.running import OUTPUT, Surroundings, TestedJob
 
 
@@ -33,14 +34,6 @@ def _write(brokers: str, topic: str, *records: dict[str, Any]) -> None:
     for record in records:
         producer.produce(topic, **{"partition": 0, **record})
         producer.flush()
-
-
-def _committed(brokers: str, group: str, places: list[tuple[str, int]]) -> list[int]:
-    consumer = Consumer({"bootstrap.servers": brokers, "group.id": group})
-    try:
-        return [place.offset for place in consumer.committed([TopicPartition(*place) for place in places], timeout=30)]
-    finally:
-        consumer.close()
 
 
 def _of_two_topics(surroundings: Surroundings) -> tuple[TestedJob, str, str]:
@@ -85,7 +78,7 @@ def test_several_topics_are_one_input_and_a_tombstone_deletes(surroundings: Surr
     }
     assert last["totalTags"] == {"data": 5, "quarantined": 2}
     places = [(one, 0), (one, 1), (other, 0), (other, 1)]
-    assert _committed(surroundings.brokers, f"penstock.{job.name}", places) == [4, 1, 1, 1]
+    assert committed(surroundings.brokers, f"penstock.{job.name}", places) == [4, 1, 1, 1]
 
 
 def _until(running: Any, ends: dict[tuple[str, int], int]) -> list[dict[str, Any]]:
@@ -180,7 +173,7 @@ def test_a_job_starts_at_the_offsets_of_the_consumer_that_it_takes_over_from(sur
         running.until_read({"a": [3]})
     assert [row["name"] for row in job.rows()] == ["three"]
     # The other consumer can go back to where it was.
-    assert [_committed(surroundings.brokers, group, [(topic, 0)]) for group in (old, own)] == [[2], [3]]
+    assert [committed(surroundings.brokers, group, [(topic, 0)]) for group in (old, own)] == [[2], [3]]
 
 
 def test_a_pattern_selects_the_existing_topics(kafka: KafkaBroker) -> None:
