@@ -23,6 +23,7 @@ from typing import Any, NamedTuple, NoReturn
 
 from penstock.scripts.cli.output import as_text, errors_document, wants_json
 from penstock.scripts.errors import WrongUsage, package_missing
+from penstock.scripts.process import interrupts
 from penstock.sizing.errors import PenstockError
 
 _OWN = {"penstock"}
@@ -116,7 +117,8 @@ def exit_code(error: PenstockError) -> int:
 
 def _guarded(words: list[str]) -> int:
     try:
-        return _run(words)
+        with interrupts.heard():
+            return _run(words)
     except PenstockError as error:
         if wants_json(words):
             sys.stdout.write(as_text(errors_document(error), "json"))

@@ -23,12 +23,13 @@ from penstock.scripts.operations import changes_of_jobs, evidence
 from penstock.scripts.operations.evidence import Awaited, Evidence
 from penstock.scripts.operations.job_changes import JobChanges, job_changes
 from penstock.scripts.planning.app_path import add_app_path_argument, folders_of_apps
+from penstock.scripts.process.interrupts import end_in_order
 from penstock.scripts.progress import Steps
 from penstock.scripts.provisioning import changes_table, machine, state_bucket, workplace, zones
 from penstock.scripts.provisioning.aws_access import AwsAccess
 from penstock.scripts.provisioning.confirmation import confirm
 from penstock.scripts.provisioning.deployment import DeployedStack, Deployment, outputs, wanted
-from penstock.scripts.provisioning.introduction import end_in_order, introduce
+from penstock.scripts.provisioning.introduction import introduce
 from penstock.scripts.provisioning.stacks import synthesized
 from penstock.scripts.render.screen import screen_of
 from penstock.sizing.errors import CheckFailed, PenstockError

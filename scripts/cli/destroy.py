@@ -10,12 +10,13 @@ from penstock.infra.plans import plans
 from penstock.scripts.cli.environment_argument import add_environment_argument, chosen
 from penstock.scripts.cli.output import add_output_argument, as_text
 from penstock.scripts.planning.app_path import add_app_path_argument
+from penstock.scripts.process.interrupts import end_in_order
 from penstock.scripts.progress import Steps
 from penstock.scripts.provisioning import destroy_table, machine, orphans, state_bucket, workplace
 from penstock.scripts.provisioning.aws_access import AwsAccess
 from penstock.scripts.provisioning.confirmation import confirm
 from penstock.scripts.provisioning.destruction import DestroyedStack, Destruction
-from penstock.scripts.provisioning.introduction import end_in_order, introduce
+from penstock.scripts.provisioning.introduction import introduce
 from penstock.scripts.provisioning.stacks import synthesized
 from penstock.scripts.render.screen import screen_of
 from penstock.sizing.planned import SCHEMA_VERSION

@@ -19,9 +19,9 @@ from penstock.scripts.cli.port_argument import port
 from penstock.scripts.local.emulated_environment import EmulatedEnvironment, exports
 from penstock.scripts.local.working_folder import emptied
 from penstock.scripts.planning.app_path import add_app_path_argument
+from penstock.scripts.process.interrupts import end_in_order
 from penstock.scripts.progress import Steps
 from penstock.scripts.provisioning import workplace
-from penstock.scripts.provisioning.introduction import end_in_order
 
 DEFAULT_FOLDER = Path(".penstock/emulated")
 # How often the emulator and the broker are checked.

@@ -7,7 +7,7 @@ import argparse
 from penstock.scripts.cli import rewind
 from penstock.scripts.cli.environment_argument import chosen
 from penstock.scripts.operations.deployed_job import DeployedJob
-from penstock.scripts.provisioning.introduction import end_in_order
+from penstock.scripts.process.interrupts import end_in_order
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

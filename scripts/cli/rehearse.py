@@ -16,9 +16,9 @@ from penstock.scripts.local.emulated_stacks import EmulatedStacks
 from penstock.scripts.local.rehearsal import Rehearsal
 from penstock.scripts.local.working_folder import emptied
 from penstock.scripts.planning.app_path import add_app_path_argument
+from penstock.scripts.process.interrupts import end_in_order
 from penstock.scripts.progress import Steps
 from penstock.scripts.provisioning import workplace
-from penstock.scripts.provisioning.introduction import end_in_order
 from penstock.scripts.render import junit_report, rehearsal_table
 from penstock.scripts.render.screen import screen_of
 from penstock.sizing.errors import PenstockError, raise_all

@@ -18,9 +18,9 @@ from penstock.scripts.cli.environment_argument import add_environment_argument, 
 from penstock.scripts.errors import WrongUsage
 from penstock.scripts.operations.deployed_job import DeployedJob, add_job_argument
 from penstock.scripts.planning.app_path import add_app_path_argument
+from penstock.scripts.process.interrupts import end_in_order
 from penstock.scripts.progress import Steps
 from penstock.scripts.provisioning.confirmation import confirm
-from penstock.scripts.provisioning.introduction import end_in_order
 from penstock.scripts.render.node_shares import counted
 from penstock.scripts.render.screen import Screen, screen_of
 from penstock.scripts.render.table import facts

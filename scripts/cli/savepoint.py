@@ -19,10 +19,10 @@ from penstock.scripts.cli.environment_argument import add_environment_argument, 
 from penstock.scripts.cli.output import add_output_argument, as_text
 from penstock.scripts.operations.deployed_job import DeployedJob, add_job_argument
 from penstock.scripts.planning.app_path import add_app_path_argument
+from penstock.scripts.process.interrupts import end_in_order
 from penstock.scripts.progress import Steps
 from penstock.scripts.provisioning.confirmation import confirm
 from penstock.scripts.provisioning.errors import SavepointInUse
-from penstock.scripts.provisioning.introduction import end_in_order
 from penstock.scripts.render.screen import Screen, screen_of
 from penstock.scripts.savepoints.listing import listed, savepoint_lines, savepoints_table
 from penstock.scripts.savepoints.offsets_argument import add_offsets_arguments

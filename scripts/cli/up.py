@@ -5,15 +5,12 @@ from __future__ import annotations
 import argparse
 import os
 import shutil
-import signal
 import sys
 import tempfile
 import textwrap
 from collections import Counter
 from contextlib import ExitStack
 from pathlib import Path
-from types import FrameType
-from typing import NoReturn
 
 from penstock.infra.environment import Environment
 from penstock.infra.environment_file import LOCAL_ENVIRONMENT
@@ -42,6 +39,7 @@ from penstock.scripts.local.servers.starting import LocalServers, without_server
 from penstock.scripts.local.spark_cluster import refuse_used_port
 from penstock.scripts.local.verdict import Outcome, Verdict
 from penstock.scripts.planning.app_path import add_app_path_argument, folders_of_apps
+from penstock.scripts.process.interrupts import end_in_order
 from penstock.scripts.progress import Steps
 from penstock.scripts.provisioning.terraform import Applied
 from penstock.scripts.render import plan_table, runs_table
@@ -96,7 +94,7 @@ def run(arguments: argparse.Namespace) -> int:
     Raises:
         PenstockError: whatever is wrong with a spec, this machine, the run or its result.
     """
-    signal.signal(signal.SIGTERM, _interrupt)
+    end_in_order()
     if arguments.master_port and not arguments.executors:
         raise WrongUsage(path="--master-port", given=str(arguments.master_port), need="--executors N", fix="leave out --master-port")
     environment = load_environment(arguments.environment)
@@ -345,7 +343,3 @@ def _executors(text: str) -> int:
     if not text.isdecimal() or int(text) < 1:
         raise argparse.ArgumentTypeError(f"{text!r} is not a number of executors: use 1 or more")
     return int(text)
-
-
-def _interrupt(number: int, frame: FrameType | None) -> NoReturn:
-    raise KeyboardInterrupt

@@ -25,9 +25,9 @@ from penstock.scripts.operations.deployed_job import DeployedJob, add_job_argume
 from penstock.scripts.planning.app_path import folders_of_apps
 from penstock.scripts.preview.differences import OutputDifference
 from penstock.scripts.preview.scratch_spec import refuse_what_has_no_offsets
+from penstock.scripts.process.interrupts import end_in_order
 from penstock.scripts.progress import Steps
 from penstock.scripts.provisioning.errors import NotPreviewed
-from penstock.scripts.provisioning.introduction import end_in_order
 from penstock.scripts.render.screen import Screen, screen_of
 from penstock.scripts.render.table import Column, facts, table
 from penstock.sizing.planned import SCHEMA_VERSION

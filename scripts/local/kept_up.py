@@ -12,6 +12,7 @@ from typing import NoReturn
 from penstock.scripts import layout
 from penstock.scripts.local.environment import LocalEnvironment
 from penstock.scripts.local.run import LocalRun
+from penstock.scripts.process import interrupts
 from penstock.scripts.progress import Steps
 from penstock.sizing.errors import PenstockError
 
@@ -38,6 +39,7 @@ def stay_after(error: PenstockError, runs: Sequence[LocalRun], local: LocalEnvir
     try:
         stay(runs, local, steps)
     except KeyboardInterrupt:
+        interrupts.taken()
         return error.exit_code
 
 

@@ -1,10 +1,6 @@
-"""Start of a verb that changes AWS: prints its target and handles interruption."""
+"""Start of a verb that changes AWS: prints its target."""
 
 from __future__ import annotations
-
-import signal
-from types import FrameType
-from typing import NoReturn
 
 from penstock.infra.environment import Environment
 from penstock.scripts.progress import Steps
@@ -26,12 +22,3 @@ def introduce(environment: Environment, aws: AwsAccess, steps: Steps) -> None:
     where = f"at {spec.endpoints.aws}, an emulated AWS" if spec.endpoints else "on AWS"
     steps.title(f"environment {environment.name}, account {spec.account}, region {spec.region}, {where}")
     steps.line("caller", aws.check_account().arn)
-
-
-def end_in_order() -> None:
-    """Handle SIGTERM like Ctrl-C: Terraform is asked to stop, and writes its state."""
-    signal.signal(signal.SIGTERM, _interrupt)
-
-
-def _interrupt(number: int, frame: FrameType | None) -> NoReturn:
-    raise KeyboardInterrupt
