@@ -1,4 +1,4 @@
-"""Progress of a long command: a line with the duration of each finished step, and on a terminal the current one."""
+"""Progress of a long command: a line with the duration of each finished step, and on a terminal the current ones."""
 
 from __future__ import annotations
 
@@ -6,15 +6,18 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from threading import Lock
 
-from rich.console import Console
-from rich.markup import escape
+from rich.console import Console, Group, RenderableType
+from rich.live import Live
+from rich.spinner import Spinner
+from rich.text import Text
 
 _LABEL = 12
 
 
 class Steps:
-    """Progress lines on standard error, so that standard output stays machine-readable.
+    """Progress lines on standard error, so that standard output stays machine-readable. Several threads may have steps at the same time.
 
     Args:
         console: the console; standard error by default.
@@ -22,6 +25,14 @@ class Steps:
 
     def __init__(self, console: Console | None = None) -> None:
         self._console = console or Console(file=sys.stderr, highlight=False, soft_wrap=True, emoji=False)
+        self._one_at_a_time = Lock()
+        self._running: list[RenderableType] = []
+        self._live: Live | None = None
+
+    @property
+    def on_terminal(self) -> bool:
+        """Whether running steps are shown."""
+        return self._console.is_terminal
 
     def title(self, text: str) -> None:
         """Print a heading."""
@@ -39,14 +50,48 @@ class Steps:
         """Show a step while it runs; print its result and duration at the end."""
         step = Step(doing)
         began_s = time.monotonic()
-        if not self._console.is_terminal:
+        if not self.on_terminal:
             self.line(label, f"{doing} ...")
             yield step
         else:
-            with self._console.status(f"{label}: {doing}") as status:
-                step.watch = lambda now: status.update(f"{label}: {escape(now)}")
+            # Plain text: what is shown may have brackets, which rich would take for markup.
+            spinner = Spinner("dots", Text(f"{label.rstrip()}: {doing}"), style="status.spinner")
+            step.watch = lambda now: spinner.update(text=Text(f"{label.rstrip()}: {now}"))
+            with self.showing(spinner):
                 yield step
         self.line(label, f"{step.said}  ({time.monotonic() - began_s:.1f} s)")
+
+    @contextmanager
+    def showing(self, running: RenderableType) -> Iterator[None]:
+        """Show something below the lines while it runs, on a terminal.
+
+        Args:
+            running: what rich draws, again and again.
+        """
+        if not self.on_terminal:
+            yield
+            return
+        with self._one_at_a_time:
+            self._running.append(running)
+            if self._live is None:
+                # One for all: rich takes several away in the order in which they were begun, whichever ends first.
+                self._live = Live(console=self._console, transient=True, refresh_per_second=12.5, get_renderable=self._drawn)
+                self._live.start()
+            self._live.refresh()
+        try:
+            yield
+        finally:
+            self._hide(running)
+
+    def _drawn(self) -> RenderableType:
+        return Group(*self._running)
+
+    def _hide(self, running: RenderableType) -> None:
+        with self._one_at_a_time:
+            self._running = [other for other in self._running if other is not running]
+            if self._live is not None and not self._running:
+                self._live.stop()
+                self._live = None
 
 
 class Step:

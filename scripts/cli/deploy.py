@@ -194,11 +194,13 @@ def _applied_in_order(deployment: Deployment, arguments: argparse.Namespace, job
     began = datetime.now(UTC)
     try:
         return deployment.apply()
-    except TerraformFailed:
-        with suppress(PenstockError):
-            _say_refusals(deployment, began - _CLOCKS, steps)
-        with suppress(PenstockError):
-            _say_failures(deployment.aws, jobs, steps)
+    except PenstockError as error:
+        # Several releases, or stacks, may have failed.
+        if any(isinstance(fault, TerraformFailed) for fault in error.errors):
+            with suppress(PenstockError):
+                _say_refusals(deployment, began - _CLOCKS, steps)
+            with suppress(PenstockError):
+                _say_failures(deployment.aws, jobs, steps)
         raise
     except KeyboardInterrupt:
         names = ", ".join(deployment.applied) or "none"

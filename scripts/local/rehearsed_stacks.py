@@ -12,7 +12,7 @@ from penstock.scripts.provisioning.destruction import EMPTYING, unprotect
 from penstock.scripts.provisioning.planned_changes import StackChanges
 from penstock.scripts.provisioning.stacks import Stack
 from penstock.scripts.provisioning.state_resource import StateResource
-from penstock.scripts.provisioning.terraform import Applied, Terraform
+from penstock.scripts.provisioning.terraform import Applied, Terraform, stop_all
 
 Progress = Callable[[str], None]
 
@@ -70,8 +70,7 @@ class RehearsedStacks:
 
     def stop(self) -> None:
         """Stops all of Terraform's calls, which then raise RUN-009, and waits for their end. No further ones are accepted."""
-        for terraform in self._terraform.values():
-            terraform.stop()
+        stop_all(self._terraform.values())
 
     def init(self) -> None:
         """Looks for the provider, once, before several stacks look for it at a time.

@@ -7,7 +7,6 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
-from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from penstock.scripts.progress import Steps
@@ -22,7 +21,7 @@ class ApplyProgress:
     Args:
         stack: the stack's id.
         total: number of resources to change.
-        steps: receives the lines without a terminal.
+        steps: shows the bar, or receives the lines.
     """
 
     def __init__(self, stack: str, total: int, steps: Steps) -> None:
@@ -37,13 +36,11 @@ class ApplyProgress:
     @contextmanager
     def shown(self) -> Iterator[ApplyProgress]:
         """Show a bar meanwhile, on a terminal."""
-        console = Console(stderr=True)
-        if not console.is_terminal:
-            yield self
-            return
         texts = (TextColumn("  {task.description}"), TextColumn("{task.fields[at]}"))
-        with Progress(texts[0], BarColumn(20), MofNCompleteColumn(), TimeElapsedColumn(), texts[1], console=console, transient=True) as bar:
+        bar = Progress(texts[0], BarColumn(20), MofNCompleteColumn(), TimeElapsedColumn(), texts[1])
+        if self._steps.on_terminal:
             self._bar = (bar, bar.add_task(self._stack, total=self._total, at=""))
+        with self._steps.showing(bar):
             yield self
 
     def take(self, event: Mapping[str, Any]) -> None:

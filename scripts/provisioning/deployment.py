@@ -1,9 +1,13 @@
-"""A deploy: all stacks are planned, forbidden changes are refused, and each stack is applied after its dependencies."""
+"""A deploy: all stacks are planned, forbidden changes are refused, and each stack is applied after its dependencies.
+
+Stacks that don't wait for each other are planned and applied at the same time: MSK's brokers and EKS take longest, and need each other not.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from threading import Lock
 from typing import Any
 
 from penstock.infra.broker_plan import fewer_brokers
@@ -13,10 +17,12 @@ from penstock.scripts.provisioning import import_blocks, planned_changes
 from penstock.scripts.provisioning.api_server import ClusterAddress, cluster_address, reach
 from penstock.scripts.provisioning.apply_progress import ApplyProgress
 from penstock.scripts.provisioning.aws_access import AwsAccess
+from penstock.scripts.provisioning.dependency_order import Done
+from penstock.scripts.provisioning.dependency_order import in_order as side_by_side
 from penstock.scripts.provisioning.errors import ApiServerNotReached
 from penstock.scripts.provisioning.planned_changes import StackChanges
 from penstock.scripts.provisioning.stacks import Stack
-from penstock.scripts.provisioning.terraform import APPLY_LIMIT_S, Applied, Terraform
+from penstock.scripts.provisioning.terraform import APPLY_LIMIT_S, Applied, Terraform, stop_all
 from penstock.sizing.errors import PenstockError, raise_all
 
 # MSK's brokers take up to an hour, EKS a quarter of an hour; the provider's own timeouts are shorter.
@@ -91,6 +97,7 @@ class Deployment:
             for stack in self.stacks
         }
         self._applied: set[str] = set()
+        self._reaching = Lock()
 
     def terraform(self, stack: str) -> Terraform:
         """Return Terraform for one of the stacks."""
@@ -107,13 +114,9 @@ class Deployment:
             FewerBrokers: INF-042.
             PenstockError: errors of Terraform or AWS.
         """
-        for stack in self.stacks:
-            waits_for = self._waits_for(stack)
-            if waits_for is not None:
-                self.planned[stack.name] = Deferred(stack.name, waits_for, len(stack.resources()))
-                self.steps.line(f"{stack.name} ", str(self.planned[stack.name]))
-            else:
-                self.planned[stack.name] = self._planned(stack)
+        self._side_by_side(self._plan_order(), self._plan)
+        # In order, whichever was planned first.
+        self.planned = {stack.name: self.planned[stack.name] for stack in self.stacks}
         changes = [planned for planned in self.planned.values() if isinstance(planned, StackChanges)]
         raise_all(planned_changes.losses(changes, self.allowed_losses))
         return self.planned
@@ -131,12 +134,52 @@ class Deployment:
     def apply(self) -> list[DeployedStack]:
         """Apply the plans; a stack is planned again if one of its dependencies was applied meanwhile.
 
+        After a failure the stacks that depend on the failed one are left out, and the others are applied.
+
         Raises:
             StatefulLoss: DEP-005.
             ApiServerNotReached: DEP-007, before the first charts stack.
             PenstockError: errors of Terraform.
         """
-        return [self._deployed(stack) for stack in self.stacks]
+        done = self._side_by_side(self._apply_order(), self._deployed)
+        return [done[stack.name] for stack in self.stacks]
+
+    def _side_by_side(self, after: Mapping[str, Sequence[str]], do: Callable[[Stack], Done]) -> dict[str, Done]:
+        """Does something with each stack, once it is done with those that it comes after; raises the errors of all that failed."""
+        by_name = {stack.name: stack for stack in self.stacks}
+        failed: dict[str, PenstockError] = {}
+
+        def guarded(name: str) -> Done:
+            try:
+                return do(by_name[name])
+            except PenstockError as error:
+                failed[name] = error
+                raise
+
+        try:
+            return side_by_side(after, guarded, interrupt=lambda: stop_all(self._terraform.values()))
+        except PenstockError:
+            raise_all(error for name in after if name in failed for error in failed[name].errors)
+            raise
+
+    def _plan_order(self) -> dict[str, tuple[str, ...]]:
+        """Stack -> those that are planned before it: whose outputs it uses; for charts, which need the API server, all of AWS."""
+        return {stack.name: (*self._aws_first(stack), *stack.inputs) for stack in self.stacks}
+
+    def _apply_order(self) -> dict[str, tuple[str, ...]]:
+        """Stack -> those that are applied before it: its dependencies; for charts, whose pods use AWS, all of AWS."""
+        return {stack.name: (*self._aws_first(stack), *stack.dependencies) for stack in self.stacks}
+
+    def _aws_first(self, stack: Stack) -> Iterable[str]:
+        return (other.name for other in self.stacks if stack.on_kubernetes and not other.on_kubernetes)
+
+    def _plan(self, stack: Stack) -> None:
+        waits_for = self._waits_for(stack)
+        if waits_for is not None:
+            self.planned[stack.name] = Deferred(stack.name, waits_for, len(stack.resources()))
+            self.steps.line(f"{stack.name} ", str(self.planned[stack.name]))
+        else:
+            self.planned[stack.name] = self._planned(stack)
 
     def _deployed(self, stack: Stack) -> DeployedStack:
         changes = self.planned[stack.name]
@@ -202,9 +245,11 @@ class Deployment:
         return any(name in self._applied for name in _all_dependencies(stack, self.stacks))
 
     def _reach(self) -> None:
-        address = self.cluster()
-        if address is not None:
-            reach(address, self.aws.environment)
+        # Several stacks have charts, and Terraform does one thing at a time in the stack of the cluster.
+        with self._reaching:
+            address = self.cluster()
+            if address is not None:
+                reach(address, self.aws.environment)
 
     def cluster(self) -> ClusterAddress | None:
         """The Kubernetes API server from the outputs of its stack; None if it does not exist."""

@@ -8,7 +8,7 @@ import shutil
 import signal
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -26,16 +26,22 @@ INIT_LIMIT_S = 900
 # The provider polls an unresponsive endpoint for many minutes, one resource at a time.
 APPLY_LIMIT_S = 900
 PLAN_LIMIT_S = 300
+# It starts the provider to read a plan, which keeps a core busy for seconds, and on a busy machine for a minute.
+SHOW_LIMIT_S = 300
 OUTPUT_LIMIT_S = 60
 UNLOCK_LIMIT_S = 120
 # When asked to stop, Terraform waits for running operations of the provider and writes its state.
 STOP_GRACE_S = 30
 POLL_S = 0.05
 
+# Terraform's documentation, "Provider Plugin Cache": not safe for several calls of init at the same time.
+_INSTALLING = threading.Lock()
 # Source: Terraform's documentation, "plan -detailed-exitcode".
 _PLAN_HAS_CHANGES = 2
 # Calls that would prompt.
 _ASKING = ("init", "plan", "apply", "destroy")
+# The call that prints a plan, which may be large, and uses no endpoint.
+_SHOW = "show"
 _NO_PROVIDER = ("Failed to query available provider packages", "Failed to install provider", "Inconsistent dependency lock file")
 # Where Terraform leaves a state that it could not write to its backend, for example after credentials expired.
 _UNWRITTEN = "errored.tfstate"
@@ -116,7 +122,8 @@ class Terraform:
             ProviderNotFound: RUN-005, with the searched locations.
             PenstockError: TOOL-001, RUN-007 to RUN-009.
         """
-        code, log = self._run("init", ["-no-color"], INIT_LIMIT_S)
+        with _INSTALLING:
+            code, log = self._run("init", ["-no-color"], INIT_LIMIT_S)
         if code == 0:
             return
         said = _text(log)
@@ -234,7 +241,7 @@ class Terraform:
             raise self._failure("force-unlock", log)
 
     def _show(self, options: list[str]) -> Mapping[str, Any]:
-        code, log = self._run("show", ["-json", "-no-color", *options], OUTPUT_LIMIT_S)
+        code, log = self._run(_SHOW, ["-json", "-no-color", *options], SHOW_LIMIT_S)
         if code != 0:
             raise self._failure("show", log)
         return _document(log)
@@ -256,9 +263,13 @@ class Terraform:
 
     def stop(self) -> None:
         """Stop the call that runs in another thread, which then raises RUN-009, and wait for its end. No further calls are accepted."""
-        self._stop.set()
+        self.ask_to_stop()
         with self._running:
             pass
+
+    def ask_to_stop(self) -> None:
+        """The same without waiting."""
+        self._stop.set()
 
     def _change(
         self, verb: str, progress: Progress, options: Sequence[str] = ("-json", "-auto-approve"), watch: Watch | None = None
@@ -323,11 +334,17 @@ class Terraform:
             if self._stop.is_set():
                 raise self._stopped(verb)
             if alive and time.monotonic() > until_s:
-                given = f"it was still running; the end of its log:{_below(supervised.tail(5))}"
-                fix = f"check {supervised.log}, and that the AWS endpoint responds"
-                raise TerraformTimeout(path=self._call(verb), given=given, need=f"completion within {limit_s:g} s", fix=fix)
+                raise self._timed_out(supervised, verb, limit_s)
             if alive:
                 time.sleep(POLL_S)
+
+    def _timed_out(self, supervised: SupervisedProcess, verb: str, limit_s: float) -> TerraformTimeout:
+        if verb == _SHOW:
+            given, fix = "it was still reading the plan", "run again on a less busy machine, or with a longer limit: --limit-s"
+        else:
+            given = f"it was still running; the end of its log:{_below(supervised.tail(5))}"
+            fix = f"check {supervised.log}, and that the AWS endpoint responds"
+        return TerraformTimeout(path=self._call(verb), given=given, need=f"completion within {limit_s:g} s", fix=fix)
 
     def _environment(self) -> dict[str, str]:
         base = self._asked_environment
@@ -439,3 +456,11 @@ def _text(log: Path) -> str:
 def _below(text: str, lines: int = 15) -> str:
     """The end of a text, indented below the error that it belongs to."""
     return "".join(f"\n       {line}" for line in text.strip().splitlines()[-lines:])
+
+
+def stop_all(running: Collection[Terraform]) -> None:
+    """Stop the calls that run, all at the same time, and wait for their end."""
+    for terraform in running:
+        terraform.ask_to_stop()
+    for terraform in running:
+        terraform.stop()

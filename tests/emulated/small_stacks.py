@@ -59,6 +59,14 @@ class PlainStacks:
             ),
         ]
 
+    def independent(self, resources: Mapping[str, Mapping[str, Any]]) -> list[Stack]:
+        """Writes stacks that don't wait for each other.
+
+        Args:
+            resources: stack -> its resources: name -> arguments.
+        """
+        return [self._write(name, (), {"resource": {"terraform_data": made}}) for name, made in resources.items()]
+
     def _write(
         self,
         name: str,

@@ -3,6 +3,7 @@ from __future__ import annotations
 import getpass
 import socket
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -12,6 +13,7 @@ from penstock.scripts.provisioning.aws_access import AwsAccess
 from penstock.scripts.provisioning.deployment import Deferred, outputs, wanted
 from penstock.scripts.provisioning.errors import StatefulLoss, StateLocked
 from penstock.scripts.provisioning.stacks import Stack
+from penstock.sizing.errors import Faults
 from tests.emulated.deploying import applying, blocking, deployment, own, pipe, plain, small
 from tests.emulated.small_stacks import BucketStack, PlainStacks
 
@@ -39,6 +41,30 @@ def test_stacks_are_applied_in_order_with_their_state_in_the_bucket_and_are_up_t
     # The reader was planned on the old output; it is planned again on the new one.
     assert [str(one.changes) for one in third.apply()] == ["1 to change", "1 to change"]
     assert outputs(third)["reader"] == {"read": "other"}
+
+
+def _runs(command: str) -> dict[str, Any]:
+    return {"command": {"provisioner": {"local-exec": {"command": command}}}}
+
+
+def test_stacks_that_do_not_wait_for_each_other_are_applied_at_the_same_time(plain: PlainStacks, pipe: Path) -> None:
+    # Each ends when the other has opened the pipe, too.
+    stacks = plain.independent({"writer": _runs(f"echo applied > {pipe}"), "reader": _runs(f"read line < {pipe} && test $line = applied")})
+    both = deployment(plain.environment, stacks, limit_s=120)
+    assert list(both.plan()) == ["writer", "reader"]
+    assert [str(one.applied).split(" in ")[0] for one in both.apply()] == ["1 created", "1 created"]
+
+
+def test_after_a_failure_what_depends_on_it_is_left_out_and_the_rest_is_applied_and_every_error_is_shown(plain: PlainStacks) -> None:
+    store, reader = plain.written(_runs("echo no store; exit 1"))
+    more = plain.independent({"other": _runs("true"), "broken": _runs("echo no broken; exit 1")})
+    failing = deployment(plain.environment, [store, reader, *more])
+    failing.plan()
+    with pytest.raises(Faults) as raised:
+        failing.apply()
+    assert [error.code for error in raised.value.errors] == ["RUN-007", "RUN-007"]
+    assert [word for word in ("no store", "no broken") if word in raised.value.render()] == ["no store", "no broken"]
+    assert failing.applied == ("other",)
 
 
 def test_a_check_of_a_plan_stops_the_deploy_before_anything_is_applied(plain: PlainStacks) -> None:

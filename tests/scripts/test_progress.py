@@ -75,6 +75,20 @@ def test_on_a_terminal_the_current_step_is_shown_and_removed_at_its_end() -> Non
     assert "starting ..." not in text
 
 
+def test_steps_of_several_threads_are_shown_together_and_each_is_removed_at_its_own_end() -> None:
+    steps, out = _steps(terminal=True)
+    first, second = steps.at("network", "planning"), steps.at("kafka", "planning [all]")
+    first.__enter__()
+    second.__enter__()
+    first.__exit__(None, None, None)
+    still = out.getvalue()
+    assert "kafka: planning [all]" in still
+    assert "\x1b[?25h" not in still, "the display goes on"
+    second.__exit__(None, None, None)
+    assert out.getvalue().endswith("s)\n")
+    assert re.search(r"network +planning  \(.*\n.*kafka +planning \[all\]  \(", out.getvalue(), re.DOTALL)
+
+
 def test_a_long_line_is_left_whole() -> None:
     steps, out = _steps(terminal=False)
     steps.line("out", "x" * 500)
