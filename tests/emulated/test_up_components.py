@@ -22,6 +22,7 @@ from penstock.scripts.progress import Steps
 from tests.emulated.clicks import APP_WITH_PYTHON, EXPECTED, LIMIT_S, PAGES, SPEC, up, wait_until_gone
 
 
+@pytest.mark.chaos
 def test_executors_of_their_own_give_every_row_and_leave_no_process(spec: Path, temporary: Path) -> None:
     (spec.parent / "clicks_app.py").write_text(APP_WITH_PYTHON, encoding="utf-8")
     (spec.parent / "pages.py").write_text(PAGES, encoding="utf-8")

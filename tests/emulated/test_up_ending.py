@@ -9,9 +9,8 @@ import pytest
 
 from tests.emulated.clicks import LIMIT_S, until, up, wait_until_gone
 
-pytestmark = pytest.mark.emulated
 
-
+@pytest.mark.chaos
 def test_killed_hard_it_leaves_no_process(spec: Path, temporary: Path) -> None:
     running = up(spec, temporary)
     until(running, r"^  spark .*starting")

@@ -130,7 +130,7 @@ POINTS: dict[str, tuple[Point, Callable[..., bool]]] = {
 }
 
 
-_QUICK = (("after the record of what closes, before its commit", "files"), ("before the record of the last data", "kafka"))
+_QUICK = (("after the record of what closes, before its commit", "files"),)
 
 
 @pytest.mark.parametrize(
