@@ -11,6 +11,7 @@ import datetime
 from collections.abc import Iterator
 
 from penstock.infra.environment import Environment
+from penstock.infra.environment_names import refuse_beginnings
 from penstock.infra.errors import EksVersionUnknown, EksVersionUnsupported, NoAdministrator, ZoneUnknown
 from penstock.infra.parts.eks import Eks
 from penstock.infra.plans import EnvironmentPlans, plans
@@ -27,9 +28,10 @@ def deployable_plans(environment: Environment) -> EnvironmentPlans:
         environment: to be deployed.
 
     Raises:
-        PenstockError: as `plans` and `refuse_undeployable`.
+        PenstockError: as `plans`, `refuse_beginnings` and `refuse_undeployable`.
     """
     planned = plans(environment)
+    refuse_beginnings(environment)
     today = datetime.datetime.now(tz=datetime.UTC).date().isoformat()
     refuse_undeployable(environment, planned.cluster, today=today)
     return planned

@@ -37,6 +37,8 @@ NAME_PATTERN = r"^[a-z]([a-z0-9-]{0,30}[a-z0-9])?$"
 REGION_PATTERN = r"^(af|ap|ca|cn|eu|eusc|il|me|mx|sa|us)(-gov|-iso[a-z]?)?-[a-z]+-[1-9][0-9]?$"
 # Source: OCI distribution specification, "Pulling manifests": a tag.
 IMAGE_TAG_PATTERN = r"^[A-Za-z0-9_][A-Za-z0-9._-]{0,127}$"
+# Source: IAM User Guide, "IAM identifiers": a policy of the account, or one of AWS, with the path before its name.
+POLICY_ARN_PATTERN = r"^arn:aws[a-z-]*:iam::([0-9]{12}|aws):policy/([\x21-\x7e]+/)?[A-Za-z0-9_+=,.@-]{1,128}$"
 # Source: Amazon S3 User Guide, "General purpose bucket naming rules".
 RESERVED_BUCKET_PREFIXES = ("xn--", "sthree-", "amzn-s3-demo-")
 RESERVED_BUCKET_SUFFIXES = ("-s3alias", "--ol-s3", "--x-s3", "--table-s3", "-an")
@@ -162,6 +164,7 @@ class EnvironmentSpec(Part):
         nodes: that Karpenter may start.
         kafka: the brokers; None if they are not part of the environment.
         connections: name -> database or endpoint, as the jobs' specs refer to them; a job gets those that its spec names.
+        permissions_boundary: ARN of the managed policy that limits every role of the stacks; None: none does.
         registry: of the jobs' image.
         jobs: the jobs that run here, as paths of their specs relative to the environment file, or with a parallelism of their own here;
             the stacks are sized for them.
@@ -189,6 +192,7 @@ class EnvironmentSpec(Part):
     nodes: Nodes | None = None
     kafka: Kafka | None = None
     connections: dict[Name, Connection] = {}
+    permissions_boundary: Annotated[str, Field(pattern=POLICY_ARN_PATTERN)] | None = None
     registry: Registry = Registry()
     jobs: Annotated[list[JobEntry], AfterValidator(_jobs_once)] = []
     app_path: Annotated[list[str], AfterValidator(_each_once)] = []

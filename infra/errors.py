@@ -166,6 +166,13 @@ class InputsOverlap(DocumentError):
     title = "input paths begin alike"
 
 
+class NamesBeginAlike(DocumentError):
+    """The name of another environment of the account begins with this one's: rights to what begins with this name reach its resources."""
+
+    code = "INF-055"
+    title = "environment names begin alike"
+
+
 class SettingOfDeployment(DocumentError):
     """Another value for a Spark setting that the deployment sets would move the job out of its namespace, network or image."""
 

@@ -28,6 +28,13 @@ class AwsStack(TerraformStack):
         keep_state(self, environment)
         provider(self, environment)
 
+    @classmethod
+    def of(cls, construct: Any) -> AwsStack:
+        """The stack of one of its constructs."""
+        stack = TerraformStack.of(construct)
+        assert isinstance(stack, AwsStack)
+        return stack
+
     def export(self, outputs: Any) -> None:
         """Adds each field of an outputs dataclass as an output of the stack, except those that are None.
 

@@ -8,7 +8,9 @@ from typing import Any
 from constructs import Construct
 
 from penstock.infra.aws_bindings import aws
-from penstock.infra.policies import Statement, document, trust
+from penstock.infra.constructs.aws_stack import AwsStack
+from penstock.infra.environment import Environment
+from penstock.infra.policies import Condition, Statement, document, trust
 
 # The service through which pods of the cluster assume roles. Source: Amazon EKS User Guide, "EKS Pod Identity role".
 POD_IDENTITY_SERVICE = "pods.eks.amazonaws.com"
@@ -18,7 +20,7 @@ MAX_NAME = 64
 
 
 class Role(Construct):
-    """A role with an inline policy and managed policies.
+    """A role with an inline policy, managed policies and the environment's permissions boundary.
 
     Args:
         scope: the stack.
@@ -36,7 +38,8 @@ class Role(Construct):
         self, scope: Construct, id: str, *, name: str, trusted: Statement, statements: Sequence[Statement] = (), managed: Sequence[str] = ()
     ) -> None:
         super().__init__(scope, id)
-        role = aws.iam_role.IamRole(self, "role", name=name, assume_role_policy=document([trusted]))
+        boundary = AwsStack.of(self).environment.spec.permissions_boundary
+        role = aws.iam_role.IamRole(self, "role", name=name, assume_role_policy=document([trusted]), permissions_boundary=boundary)
         role.override_logical_id(id)
         self.arn: str = role.arn
         self.name: str = role.name
@@ -53,10 +56,27 @@ class Role(Construct):
         return attached
 
 
-def pod_identity_trust(account: str) -> Statement:
-    """Allows EKS Pod Identity to assume a role, for pods of the clusters of one account.
+def pod_identity_trust(environment: Environment, partition: str) -> Statement:
+    """Allows EKS Pod Identity to assume a role, for pods of the environment's cluster.
+
+    Source: Amazon EKS Best Practices Guide, "Identity and Access Management": its SourceArn is the cluster's ARN, not an association's.
 
     Args:
-        account: its 12 digits.
+        environment: of the cluster.
+        partition: of AWS, such as ``aws``.
     """
-    return trust(POD_IDENTITY_SERVICE, {"StringEquals": {"aws:SourceAccount": account}}, POD_IDENTITY_ACTIONS)
+    return trust(POD_IDENTITY_SERVICE, of_cluster(environment, partition), POD_IDENTITY_ACTIONS)
+
+
+def of_cluster(environment: Environment, partition: str) -> Condition:
+    """Holds for what EKS does for the environment's cluster, and not for others.
+
+    Source: Amazon EKS User Guide, "Cross-service confused deputy prevention".
+
+    Args:
+        environment: of the cluster.
+        partition: of AWS, such as ``aws``.
+    """
+    spec = environment.spec
+    arn = f"arn:{partition}:eks:{spec.region}:{spec.account}:cluster/{environment.prefix}"
+    return {"StringEquals": {"aws:SourceAccount": spec.account}, "ArnLike": {"aws:SourceArn": arn}}

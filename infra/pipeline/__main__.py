@@ -9,6 +9,7 @@ from collections.abc import Sequence
 
 from penstock.infra.environment import Environment
 from penstock.infra.environment_file import load
+from penstock.infra.environment_names import refuse_beginnings
 from penstock.infra.pipeline.deploy_role import concourse_trust, github_trust, permissions
 from penstock.infra.pipeline.written import files
 from penstock.sizing.errors import PenstockError
@@ -55,6 +56,7 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _role(environment: Environment, arguments: argparse.Namespace) -> str:
+    refuse_beginnings(environment)
     account, partition = environment.spec.account, arguments.partition
     if arguments.github:
         trust = github_trust(account, partition, arguments.github, environment.name)

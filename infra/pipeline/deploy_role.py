@@ -1,15 +1,16 @@
 """The AWS role of a pipeline: its trust policy and its permissions. It is created once, manually, before any stack exists.
 
 Source: GitHub's documentation, "Configuring OpenID Connect in Amazon Web Services"; Concourse's, "The IDToken credential manager"; IAM
-User
-Guide, "Creating a role for OpenID Connect federation".
+User Guide, "Creating a role for OpenID Connect federation".
 """
 
 from __future__ import annotations
 
+from penstock.infra.constructs.log_search import SERVICE_ROLE
 from penstock.infra.constructs.provider import SERVICES
 from penstock.infra.environment import Environment
 from penstock.infra.policies import Statement, allow, document
+from penstock.infra.stacks.karpenter import SPOT_SERVICE
 
 GITHUB_ISSUER = "token.actions.githubusercontent.com"
 AUDIENCE = "sts.amazonaws.com"
@@ -17,14 +18,18 @@ AUDIENCE = "sts.amazonaws.com"
 _GLOBAL = ("budgets", "iam", "s3", "sts")
 # IAM's names of services that the provider names differently.
 _PREFIXES = {"amp": ("aps",), "appautoscaling": ("application-autoscaling",), "kafka": ("kafka", "kafka-cluster"), "opensearch": ("es",)}
-_ROLE_ACTIONS = (
+# Those by which a role gets permissions; AWS lets them depend on the role's permissions boundary. Source: Service Authorization Reference,
+# "Actions, resources, and condition keys for AWS Identity and Access Management": iam:PermissionsBoundary.
+_GRANTS = (
     "iam:AttachRolePolicy",
     "iam:CreateRole",
-    "iam:DeleteRole",
     "iam:DeleteRolePolicy",
     "iam:DetachRolePolicy",
-    "iam:PassRole",
     "iam:PutRolePolicy",
+)
+_ROLE_ACTIONS = (
+    "iam:DeleteRole",
+    "iam:PassRole",
     "iam:TagRole",
     "iam:UntagRole",
     "iam:UpdateAssumeRolePolicy",
@@ -38,7 +43,17 @@ _PROFILE_ACTIONS = (
     "iam:TagInstanceProfile",
     "iam:UntagInstanceProfile",
 )
-_SERVICE_ROLE_ACTIONS = ("iam:CreateServiceLinkedRole", "iam:DeleteServiceLinkedRole", "iam:GetServiceLinkedRoleDeletionStatus")
+_SERVICE_ROLE_ACTIONS = ("iam:DeleteServiceLinkedRole", "iam:GetServiceLinkedRoleDeletionStatus")
+# Those that the stacks create, and those that EKS, its node groups, MSK and the scaling of MSK's storage create as the caller. Source: the
+# chapters "Using service-linked roles" of the guides of EKS, MSK, Application Auto Scaling, OpenSearch Service and EC2.
+_SERVICES_WITH_ROLES = (
+    SPOT_SERVICE,
+    SERVICE_ROLE,
+    "eks.amazonaws.com",
+    "eks-nodegroup.amazonaws.com",
+    "kafka.amazonaws.com",
+    "kafka.application-autoscaling.amazonaws.com",
+)
 
 
 def github_trust(account: str, partition: str, repository: str, environment: str) -> str:
@@ -74,9 +89,10 @@ def concourse_trust(account: str, partition: str, issuer: str, subject: str) -> 
 def permissions(environment: Environment, partition: str) -> str:
     """The permissions policy: all services that the stacks use, in the environment's region; for IAM, only roles of this environment.
 
-    A principal that creates roles decides on their permissions. Only a permissions boundary or a service control policy of the account
-    limits it
-    further.
+    A principal that creates roles decides on their permissions, up to the environment's permissions boundary: with one it grants
+    permissions to roles that have it, takes it from none, and can't change it. Source: IAM User Guide, "Permissions boundaries for IAM
+    entities", "Delegating responsibility to others using permissions boundaries". Without one, only a service control policy of the
+    account limits it.
 
     Args:
         environment: to be deployed.
@@ -87,12 +103,21 @@ def permissions(environment: Environment, partition: str) -> str:
     """
     account = environment.spec.account
     iam = f"arn:{partition}:iam::{account}"
+    own = [f"{iam}:role/{environment.prefix}-*"]
+    service_roles = [f"{iam}:role/aws-service-role/{service}/*" for service in _SERVICES_WITH_ROLES]
     return document(
         [
             *_services(environment.spec.region),
-            allow("OwnRoles", _ROLE_ACTIONS, [f"{iam}:role/{environment.prefix}-*"]),
+            allow("OwnRoles", _ROLE_ACTIONS, own),
+            _grants(own, environment.spec.permissions_boundary),
             allow("OwnInstanceProfiles", _PROFILE_ACTIONS, [f"{iam}:instance-profile/{environment.prefix}-*"]),
-            allow("ServiceLinkedRoles", _SERVICE_ROLE_ACTIONS, [f"{iam}:role/aws-service-role/*"]),
+            allow("ServiceLinkedRoles", _SERVICE_ROLE_ACTIONS, service_roles),
+            allow(
+                "CreateServiceLinkedRoles",
+                ["iam:CreateServiceLinkedRole"],
+                service_roles,
+                {"StringEquals": {"iam:AWSServiceName": list(_SERVICES_WITH_ROLES)}},
+            ),
             allow("ClusterIssuer", ["iam:*OpenIDConnectProvider*"], [f"{iam}:oidc-provider/oidc.eks.*"]),
             allow("Read", ["iam:Get*", "iam:List*", "sts:GetCallerIdentity", "tag:GetResources"], ["*"]),
         ]
@@ -111,6 +136,14 @@ def _trust(account: str, partition: str, issuer: str, subject: str) -> str:
             }
         ]
     )
+
+
+def _grants(roles: list[str], boundary: str | None) -> Statement:
+    if boundary is None:
+        return allow("Grants", _GRANTS, roles)
+    # A role that was created before the environment had the boundary gets it.
+    actions = (*_GRANTS, "iam:PutRolePermissionsBoundary")
+    return allow("Grants", actions, roles, {"StringEquals": {"iam:PermissionsBoundary": boundary}})
 
 
 def _services(region: str) -> list[Statement]:

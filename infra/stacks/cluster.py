@@ -12,7 +12,7 @@ from constructs import Construct
 from penstock.infra.aws_bindings import aws
 from penstock.infra.constructs.aws_stack import AwsStack
 from penstock.infra.constructs.encryption_key import EncryptionKey
-from penstock.infra.constructs.role import Role, pod_identity_trust
+from penstock.infra.constructs.role import Role, of_cluster, pod_identity_trust
 from penstock.infra.constructs.system_nodes import SystemNodes
 from penstock.infra.environment import Environment
 from penstock.infra.log_encryption import log_group_arn, logs_service
@@ -148,15 +148,12 @@ class ClusterStack(AwsStack):
         )
 
     def _cluster_role(self, key_arn: str) -> Role:
-        """The role that EKS assumes for this cluster. Source: Amazon EKS User Guide, "Cross-service confused deputy prevention"."""
-        spec, name = self.environment.spec, self.environment.prefix
-        arn = f"arn:{self._partition}:eks:{spec.region}:{spec.account}:cluster/{name}"
-        condition = {"StringEquals": {"aws:SourceAccount": spec.account}, "ArnLike": {"aws:SourceArn": arn}}
+        """The role that EKS assumes for this cluster."""
         return Role(
             self,
             "cluster-role",
-            name=f"{name}-cluster",
-            trusted=trust(EKS_SERVICE, condition),
+            name=f"{self.environment.prefix}-cluster",
+            trusted=trust(EKS_SERVICE, of_cluster(self.environment, self._partition)),
             statements=[allow("EncryptSecrets", SECRETS_ACTIONS, [key_arn])],
             managed=[self._managed(CLUSTER_POLICY)],
         )
@@ -234,7 +231,7 @@ class ClusterStack(AwsStack):
             self,
             f"{name}-role",
             name=f"{self.environment.prefix}-{name}",
-            trusted=pod_identity_trust(self.environment.spec.account),
+            trusted=pod_identity_trust(self.environment, self._partition),
             managed=[self._managed(policy)],
         )
         module = aws.eks_pod_identity_association

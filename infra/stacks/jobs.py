@@ -105,12 +105,13 @@ class JobsStack(AwsStack):
         refuse_inputs_that_begin_alike(plans.jobs)
         refuse_unknown_connections(plans.jobs, environment)
         self._cluster = cluster
-        suffix: str = aws.data_aws_partition.DataAwsPartition(self, "partition").dns_suffix
+        partition = aws.data_aws_partition.DataAwsPartition(self, "partition")
+        self._partition: str = partition.partition
         buckets = Buckets(
             checkpoints_arn=checkpoints.checkpoints_bucket_arn,
             output_arn=checkpoints.output_bucket_arn,
             key_arn=checkpoints.key_arn,
-            service=f"s3.{environment.spec.region}.{suffix}",
+            service=f"s3.{environment.spec.region}.{partition.dns_suffix}",
         )
         brokers = _brokers(kafka)
         self.outputs = JobsOutputs({job.name: self._role(job, buckets, brokers) for job in plans.jobs})
@@ -124,7 +125,7 @@ class JobsStack(AwsStack):
             self,
             f"job-{job.name}",
             name=shortened(f"{self.environment.prefix}-job-{job.name}", MAX_NAME),
-            trusted=pod_identity_trust(self.environment.spec.account),
+            trusted=pod_identity_trust(self.environment, self._partition),
             statements=statements(job.spec, buckets, brokers, secrets_of(job.spec, self.environment)),
         )
         for component in _COMPONENTS:

@@ -121,7 +121,7 @@ class KarpenterStack(AwsStack):
             self,
             "controller",
             name=f"{self.environment.prefix}-karpenter-controller",
-            trusted=pod_identity_trust(self.environment.spec.account),
+            trusted=pod_identity_trust(self.environment, self._partition),
             statements=controller_statements(self._home, node_role_arn, queue_arn),
         )
         association = aws.eks_pod_identity_association.EksPodIdentityAssociation

@@ -255,7 +255,7 @@ class ObservabilityStack(AwsStack):
     def _pod_role(self, id: str, cluster: Cluster, namespace: str, service_account: str, statements: Sequence[Statement]) -> str:
         """A role for the pods of one service account."""
         name = f"{self.environment.prefix}-{id}"
-        role = Role(self, id, name=name, trusted=pod_identity_trust(self.environment.spec.account), statements=statements)
+        role = Role(self, id, name=name, trusted=pod_identity_trust(self.environment, self._partition), statements=statements)
         association = aws.eks_pod_identity_association.EksPodIdentityAssociation
         association(
             self,

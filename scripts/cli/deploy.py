@@ -25,7 +25,7 @@ from penstock.scripts.operations.job_changes import JobChanges, job_changes
 from penstock.scripts.planning.app_path import add_app_path_argument, folders_of_apps
 from penstock.scripts.process.interrupts import end_in_order
 from penstock.scripts.progress import Steps
-from penstock.scripts.provisioning import changes_table, machine, state_bucket, workplace, zones
+from penstock.scripts.provisioning import boundary, changes_table, machine, state_bucket, workplace, zones
 from penstock.scripts.provisioning.aws_access import AwsAccess
 from penstock.scripts.provisioning.confirmation import confirm
 from penstock.scripts.provisioning.deployment import DeployedStack, Deployment, outputs, wanted
@@ -89,6 +89,7 @@ def run(arguments: argparse.Namespace) -> int:
         return offline_changes.show(arguments, environment, planned, steps)
     state_bucket.check(aws)
     zones.check(aws)
+    boundary.check(aws)
     with workplace.held(workplace.folder_of(environment.name, arguments.out), "deploy") as folder:
         return _deploy(arguments, aws, planned, steps, folder)
 

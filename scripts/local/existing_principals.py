@@ -1,4 +1,4 @@
-"""The IAM roles and users that an environment expects in its account, in an emulated one: nobody else creates them there."""
+"""The IAM policy, roles and users that an environment expects in its account, in an emulated one: nobody else creates them there."""
 
 from __future__ import annotations
 
@@ -24,3 +24,19 @@ def create_principals(iam: Any, arns: Iterable[str]) -> None:
         trust = {"Effect": "Allow", "Principal": {"AWS": f"arn:aws:iam::{account}:root"}, "Action": "sts:AssumeRole"}
         document = json.dumps({"Version": "2012-10-17", "Statement": [trust]})
         iam.create_role(RoleName=name, Path=path, AssumeRolePolicyDocument=document)
+
+
+def create_policy(iam: Any, arn: str) -> None:
+    """Creates a managed policy that allows everything: emulators ask for none. AWS's own exist.
+
+    Args:
+        iam: boto3's client of the emulated IAM, whose account is empty.
+        arn: of the policy, such as ``arn:aws:iam::111122223333:policy/teams/boundary``.
+    """
+    *_, account, resource = arn.split(":")
+    if account == "aws":
+        return
+    _, *folders, name = resource.split("/")
+    everything = {"Effect": "Allow", "Action": "*", "Resource": "*"}
+    document = json.dumps({"Version": "2012-10-17", "Statement": [everything]})
+    iam.create_policy(PolicyName=name, Path="/".join(["", *folders, ""]), PolicyDocument=document)

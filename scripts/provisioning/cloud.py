@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from penstock.infra.plans import plans
-from penstock.scripts.provisioning import account_checks, eks_cluster, state_bucket, zones
+from penstock.scripts.provisioning import account_checks, boundary, eks_cluster, state_bucket, zones
 from penstock.scripts.provisioning.api_server import ClusterAddress
 from penstock.scripts.provisioning.aws_access import AwsAccess, Caller, translated
 from penstock.scripts.provisioning.finding import OK, Finding, missing
@@ -31,10 +31,12 @@ def look(aws: AwsAccess) -> list[Finding]:
     credentials = _checked("credentials", "of the environment's account", account)
     if not callers:
         return [*first, credentials]
-    rest = (
+    rest = [
         ("state bucket", "holds Terraform's state", lambda: _state(aws)),
         ("zones", "of the network", lambda: ", ".join(zones.check(aws)) or "the environment has no network"),
-    )
+    ]
+    if aws.environment.spec.permissions_boundary is not None:
+        rest.append(("permissions boundary", "limits the roles of the stacks", lambda: boundary.check(aws) or ""))
     checked = [_checked(name, purpose, ask) for name, purpose, ask in rest]
     return [*first, credentials, *checked, *account_checks.look(aws, callers[0]), *_quotas(aws), *_cluster_findings(aws)]
 

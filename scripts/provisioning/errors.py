@@ -68,6 +68,13 @@ class UnknownZone(DocumentError):
     title = "unknown availability zone"
 
 
+class BoundaryMissing(DocumentError):
+    """The managed policy that is to limit the roles of the stacks does not exist: AWS would refuse the first of them midway."""
+
+    code = "DEP-023"
+    title = "permissions boundary not found"
+
+
 class KubernetesRefused(RunFailed):
     """The Kubernetes API server returned an error."""
 

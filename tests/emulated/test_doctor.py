@@ -11,9 +11,11 @@ from penstock.infra.environment import Environment
 from penstock.infra.environment_file import load
 from penstock.scripts.cli import doctor
 from penstock.scripts.emulation.emulated_aws import EmulatedAws
-from penstock.scripts.provisioning import account_checks, state_bucket
+from penstock.scripts.local.existing_principals import create_policy
+from penstock.scripts.provisioning import account_checks, boundary, state_bucket
 from penstock.scripts.provisioning.account_checks import SPOT_ROLE
 from penstock.scripts.provisioning.aws_access import AwsAccess, Caller
+from penstock.scripts.provisioning.errors import BoundaryMissing
 from tests.emulated.small_stacks import environment
 
 
@@ -85,6 +87,22 @@ def test_administrators_that_do_not_exist_are_named(aws: EmulatedAws, tmp_path: 
     assert (result["administrators"]["state"], result["administrators"]["said"]) == ("missing", f"{absent} does not exist")
     _, result = _run(tmp_path, _account(aws, "docadmin", eks={"admins": [there]}), capsys)
     assert (result["administrators"]["state"], result["administrators"]["said"]) == ("ok", "doctor-admin")
+
+
+def test_a_boundary_that_does_not_exist_is_reported_by_doctor_and_before_a_deploy(
+    aws: EmulatedAws, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    arn = f"arn:aws:iam::{load('local').spec.account}:policy/teams/doctor-boundary"
+    own = environment(aws, "docbound").with_spec(permissions_boundary=arn)
+    code, result = _run(tmp_path, own, capsys)
+    assert (code, result["permissions boundary"]["state"]) == (4, "missing")
+    with pytest.raises(BoundaryMissing) as raised:
+        boundary.check(AwsAccess(load(tmp_path / "environment.yaml")))
+    assert (raised.value.path, raised.value.given, raised.value.code) == ("spec.permissionsBoundary", arn, "DEP-023")
+    create_policy(AwsAccess(own).client("iam"), arn)
+    assert _run(tmp_path, own, capsys)[1]["permissions boundary"]["said"] == arn
+    ours = own.with_spec(permissions_boundary="arn:aws:iam::aws:policy/PowerUserAccess")
+    assert _run(tmp_path, ours, capsys)[1]["permissions boundary"]["state"] == "ok"
 
 
 def test_the_role_of_spot_is_created_once_an_account(aws: EmulatedAws, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

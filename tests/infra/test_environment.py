@@ -37,6 +37,12 @@ def _faults(tmp_path: Path, text: str) -> list[PenstockError]:
     return list(raised.value.errors)
 
 
+@pytest.mark.parametrize("arn", ["teams/boundary", "arn:aws:iam::012345678901:role/boundary", "arn:aws:iam::12:policy/boundary"])
+def test_a_boundary_is_a_managed_policy(tmp_path: Path, arn: str) -> None:
+    (fault,) = _faults(tmp_path, WHOLE + f"  permissionsBoundary: {arn}\n")
+    assert (fault.path, fault.given) == ("spec.permissionsBoundary", f'"{arn}"')
+
+
 def test_the_local_environment_is_shipped() -> None:
     assert names() == ["dev", "local", "production"]
     local = load("local")

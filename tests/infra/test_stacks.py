@@ -122,6 +122,36 @@ def test_no_stack_asks_anything_of_aws_before_it_is_applied(synthesize: Synthesi
         assert kinds <= {"aws_partition", "terraform_remote_state"}
 
 
+BOUNDARY = "arn:aws:iam::123456789012:policy/teams/jobs"
+
+
+def _roles(stacks: Stacks) -> dict[str, dict[str, Any]]:
+    return {
+        f"{stack}/{name}": role for stack, content in stacks.items() for name, role in content["resource"].get("aws_iam_role", {}).items()
+    }
+
+
+def test_every_role_has_the_environments_boundary(synthesize: Synthesize, tmp_path: Path) -> None:
+    def bounded(spec: dict[str, Any]) -> None:
+        spec["permissionsBoundary"] = BOUNDARY
+
+    roles = _roles(synthesize(str(written(tmp_path, bounded))))
+    assert len(roles) > 5
+    assert {role["permissions_boundary"] for role in roles.values()} == {BOUNDARY}
+    assert roles.keys() == _roles(synthesize("production")).keys()
+    assert not [role for role in _roles(synthesize("production")).values() if "permissions_boundary" in role]
+
+
+def test_roles_of_pods_are_for_the_environments_own_cluster(synthesize: Synthesize) -> None:
+    trusted = [json.loads(role["assume_role_policy"])["Statement"][0] for role in _roles(synthesize("production")).values()]
+    of_pods = [one["Condition"] for one in trusted if one["Principal"] == {"Service": "pods.eks.amazonaws.com"}]
+    assert len(of_pods) > 5
+    account, cluster = load("production").spec.account, "cluster/penstock-production"
+    for condition in of_pods:
+        assert condition["StringEquals"] == {"aws:SourceAccount": account}
+        assert condition["ArnLike"]["aws:SourceArn"].endswith(f":eks:us-east-1:{account}:{cluster}")
+
+
 def test_every_service_is_asked_at_the_emulator(synthesize: Synthesize) -> None:
     used = set()
     for stack in synthesize("local").values():

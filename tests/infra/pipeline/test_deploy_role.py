@@ -1,9 +1,11 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from penstock.infra.environment_file import load
 from penstock.infra.pipeline.__main__ import main
@@ -42,6 +44,44 @@ def test_the_role_may_do_nothing_in_another_region_and_to_no_role_of_others() ->
     changing = {action for one in statements.values() if one["Resource"] == ["*"] for action in one["Action"] if action.startswith("iam:")}
     assert changing == {"iam:Get*", "iam:List*"}
     assert not [action for one in statements.values() for action in one["Action"] if action == "*"]
+
+
+def test_without_a_boundary_it_grants_any_role_of_the_environment_anything() -> None:
+    grants = _statements(permissions(PRODUCTION, "aws"))["Grants"]
+    assert grants["Resource"] == [f"arn:aws:iam::{ACCOUNT}:role/penstock-production-*"]
+    assert "iam:PutRolePolicy" in grants["Action"]
+    assert "Condition" not in grants
+
+
+def test_with_a_boundary_it_grants_permissions_to_roles_that_have_it_alone_and_can_not_lift_it() -> None:
+    boundary = f"arn:aws:iam::{ACCOUNT}:policy/teams/jobs"
+    text = permissions(PRODUCTION.with_spec(permissions_boundary=boundary), "aws")
+    allowed = {action: statement for statement in json.loads(text)["Statement"] for action in statement["Action"]}
+    for action in ("CreateRole", "AttachRolePolicy", "PutRolePolicy", "DetachRolePolicy", "DeleteRolePolicy", "PutRolePermissionsBoundary"):
+        assert allowed[f"iam:{action}"]["Condition"] == {"StringEquals": {"iam:PermissionsBoundary": boundary}}, action
+    lifting = {"iam:DeleteRolePermissionsBoundary", "iam:CreatePolicyVersion", "iam:SetDefaultPolicyVersion", "iam:DeletePolicy", "iam:*"}
+    assert not lifting & allowed.keys()
+    # IAM's quota of a managed policy, without white space.
+    assert len(json.dumps(json.loads(text), separators=(",", ":"))) <= 6144
+
+
+def test_it_creates_the_service_linked_roles_of_named_services_alone() -> None:
+    statements = _statements(permissions(PRODUCTION, "aws"))
+    services = statements["CreateServiceLinkedRoles"]["Condition"]["StringEquals"]["iam:AWSServiceName"]
+    assert {"spot.amazonaws.com", "eks.amazonaws.com", "kafka.amazonaws.com"} <= set(services)
+    own = [f"arn:aws:iam::{ACCOUNT}:role/aws-service-role/{service}/*" for service in services]
+    assert statements["CreateServiceLinkedRoles"]["Resource"] == statements["ServiceLinkedRoles"]["Resource"] == own
+
+
+def test_a_name_that_another_environments_begins_with_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    data = PRODUCTION.model_dump(by_alias=True, exclude_none=True)
+    for name in ("prod", "prod-eu"):
+        data["metadata"]["name"] = name
+        (tmp_path / f"{name}.yaml").write_text(yaml.safe_dump(data), encoding="utf-8")
+    assert main(["role", str(tmp_path / "prod.yaml"), "--github", "team/jobs"]) == 2
+    said = capsys.readouterr().err
+    assert said.startswith("error[INF-055]")
+    assert "prod-eu.yaml is prod-eu" in said
 
 
 def test_the_documents_are_printed_for_an_environment(capsys: pytest.CaptureFixture[str]) -> None:

@@ -17,6 +17,12 @@ CLUSTER = SimpleNamespace(cluster_name="the-cluster", cluster_endpoint="https://
 KARPENTER = SimpleNamespace(interruption_queue="the-queue", node_role_name="the-node-role", controller_role_arn="the-controller-role")
 
 
+def of_cluster(environment: str) -> dict[str, Any]:
+    """The condition that a role's trust holds for one environment's cluster alone, in the shipped environments' account and region."""
+    arn = f"arn:${{data.aws_partition.partition.partition}}:eks:us-east-1:111122223333:cluster/penstock-{environment}"
+    return {"StringEquals": {"aws:SourceAccount": "111122223333"}, "ArnLike": {"aws:SourceArn": arn}}
+
+
 def content(folder: Path, name: str, add: Callable[[Any], object]) -> Content:
     """A stack's cdk.tf.json.
 

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from tests.infra.stacks.network_and_cluster import DEPLOYER, Change, Stack, environment, stacks
+from tests.infra.stacks.synthesized import of_cluster
 
 PARTITION = "${data.aws_partition.partition.partition}"
 SUFFIX = "${data.aws_partition.partition.dns_suffix}"
@@ -127,10 +128,7 @@ def test_the_clusters_role_is_taken_by_eks_for_this_cluster_and_uses_the_one_key
             "Effect": "Allow",
             "Action": ["sts:AssumeRole"],
             "Principal": {"Service": "eks.amazonaws.com"},
-            "Condition": {
-                "StringEquals": {"aws:SourceAccount": "111122223333"},
-                "ArnLike": {"aws:SourceArn": f"arn:{PARTITION}:eks:us-east-1:111122223333:cluster/penstock-production"},
-            },
+            "Condition": of_cluster("production"),
         }
     ]
     assert made.statements("aws_iam_role_policy", "cluster-role") == [
@@ -168,7 +166,7 @@ def test_an_add_on_that_calls_aws_has_a_role_of_its_own_by_pod_identity(made: St
             "Effect": "Allow",
             "Action": ["sts:AssumeRole", "sts:TagSession"],
             "Principal": {"Service": "pods.eks.amazonaws.com"},
-            "Condition": {"StringEquals": {"aws:SourceAccount": "111122223333"}},
+            "Condition": of_cluster("production"),
         }
     ]
     identity = made.one("aws_eks_pod_identity_association", f"{add_on}-identity")

@@ -13,7 +13,7 @@ from penstock.infra.environment_file import load
 from penstock.infra.manifests.deployed_job import service_account
 from penstock.infra.plans import plans
 from tests.infra.environments import read
-from tests.infra.stacks.synthesized import Content, content
+from tests.infra.stacks.synthesized import Content, content, of_cluster
 
 CHECKPOINTS = SimpleNamespace(
     checkpoints_bucket_arn="arn:aws:s3:::the-checkpoints",
@@ -52,13 +52,13 @@ def replaced(text: str) -> str:
 
 
 @pytest.mark.parametrize("job", JOBS)
-def test_a_role_is_taken_by_pods_of_this_account_alone(stack: Content, job: str) -> None:
+def test_a_role_is_taken_by_pods_of_this_cluster_alone(stack: Content, job: str) -> None:
     role = stack["resource"]["aws_iam_role"][f"job-{job}"]
     assert role["name"] == f"penstock-production-job-{job}"
     (trust,) = policy(role["assume_role_policy"])
     assert trust["Principal"] == {"Service": "pods.eks.amazonaws.com"}
     assert trust["Action"] == ["sts:AssumeRole", "sts:TagSession"]
-    assert trust["Condition"] == {"StringEquals": {"aws:SourceAccount": "111122223333"}}
+    assert trust["Condition"] == of_cluster("production")
 
 
 @pytest.mark.parametrize("job", JOBS)

@@ -12,7 +12,7 @@ from penstock.infra.interruptions import EVENTS
 from penstock.infra.parts.network import INTERFACE_ENDPOINTS
 from tests.infra.environments import read
 from tests.infra.iam_evaluation import allowed
-from tests.infra.stacks.synthesized import CLUSTER, Content, content
+from tests.infra.stacks.synthesized import CLUSTER, Content, content, of_cluster
 
 ARN = "arn:${data.aws_partition.partition.partition}"
 
@@ -47,7 +47,7 @@ def test_the_controllers_role_is_taken_by_the_pods_of_its_service_account_alone(
     (trust,) = policy(resource(stack, "aws_iam_role", "controller")["assume_role_policy"])
     assert trust["Principal"] == {"Service": "pods.eks.amazonaws.com"}
     assert trust["Action"] == ["sts:AssumeRole", "sts:TagSession"]
-    assert trust["Condition"] == {"StringEquals": {"aws:SourceAccount": "111122223333"}}
+    assert trust["Condition"] == of_cluster("production")
     association = resource(stack, "aws_eks_pod_identity_association", "controller-identity")
     assert {key: value for key, value in association.items() if key != "//"} == {
         "cluster_name": "the-cluster",

@@ -13,6 +13,7 @@ from penstock.infra.manifests import fluent_bit, prometheus
 from penstock.infra.parts.observability import Alarms, OpenSearch
 from penstock.infra.stacks.observability import SPOT_INTERRUPTION_RULE
 from tests.infra.stacks.observed import Outputs, Stack, environment, synthesized
+from tests.infra.stacks.synthesized import of_cluster
 
 JOBS = ("flights", "user-credit")
 SNAPSHOT = Path(__file__).parent / "snapshots/observability.json"
@@ -148,7 +149,7 @@ def test_roles_are_for_the_pods_of_one_service_account_of_this_accounts_cluster(
     for role in _all(whole, "aws_iam_role").values():
         (trust,) = json.loads(role["assume_role_policy"])["Statement"]
         assert trust["Principal"] == {"Service": "pods.eks.amazonaws.com"}
-        assert trust["Condition"] == {"StringEquals": {"aws:SourceAccount": "111122223333"}}
+        assert trust["Condition"] == of_cluster("watched")
 
 
 def test_the_domain_is_in_the_vpc_encrypted_and_over_tls_1_2_alone(whole: Stack) -> None:
