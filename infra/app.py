@@ -145,7 +145,10 @@ class Stacks:
         """Karpenter, its NodePools and its EC2NodeClass."""
         from penstock.infra.stacks.karpenter_charts import KarpenterChartsStack
 
-        return KarpenterChartsStack(self._app, self._environment, self._plans, self.cluster.outputs, self.karpenter.outputs)
+        stack = KarpenterChartsStack(self._app, self._environment, self._plans, self.cluster.outputs, self.karpenter.outputs)
+        # Karpenter finds subnets by their tags. Those of an existing VPC are all that its stack makes, and no output is taken of it.
+        stack.add_dependency(self.network)
+        return stack
 
     @cached_property
     def jobs_charts(self) -> JobsChartsStack:
