@@ -101,6 +101,9 @@ if TYPE_CHECKING:
         TimeWindow as TimeWindow,
     )
     from penstock.jobs.blocks.windows import (
+        WindowRows as WindowRows,
+    )
+    from penstock.jobs.blocks.windows import (
         aggregate as aggregate,
     )
     from penstock.jobs.blocks.windows import (
@@ -111,6 +114,9 @@ if TYPE_CHECKING:
     )
     from penstock.jobs.blocks.windows import (
         global_window as global_window,
+    )
+    from penstock.jobs.blocks.windows import (
+        process_window as process_window,
     )
     from penstock.jobs.blocks.windows import (
         salted as salted,
@@ -160,6 +166,7 @@ _HOMES = {
     "Stream": "penstock.jobs.stream.streams",
     "Tag": "penstock.jobs.stream.streams",
     "TimeWindow": "penstock.jobs.blocks.windows",
+    "WindowRows": "penstock.jobs.blocks.windows",
     "aggregate": "penstock.jobs.blocks.windows",
     "broadcast_join": "penstock.jobs.blocks.joins",
     "call": "penstock.jobs.blocks.calls",
@@ -178,6 +185,7 @@ _HOMES = {
     "observe_keys": "penstock.jobs.stream.skew",
     "pattern": "penstock.jobs.blocks.keyed",
     "process": "penstock.jobs.blocks.keyed",
+    "process_window": "penstock.jobs.blocks.windows",
     "regular_join": "penstock.jobs.blocks.joins",
     "salted": "penstock.jobs.blocks.windows",
     "session": "penstock.jobs.blocks.windows",
@@ -212,6 +220,7 @@ __all__ = [
     "Stream",
     "Tag",
     "TimeWindow",
+    "WindowRows",
     "aggregate",
     "broadcast_join",
     "call",
@@ -230,6 +239,7 @@ __all__ = [
     "observe_keys",
     "pattern",
     "process",
+    "process_window",
     "regular_join",
     "salted",
     "session",

@@ -9,11 +9,12 @@ from typing import Any
 
 from pyspark.sql import Column, DataFrame, Row
 from pyspark.sql import functions as F
-from pyspark.sql.types import ArrayType, DataType, MapType, StructType, VariantType
+from pyspark.sql.types import ArrayType, DataType, StructType
 
 from penstock.jobs.blocks.joins.sides import How, Side, check, check_how, without_partner
 from penstock.jobs.blocks.windows.aggregation import END, START, whole_ms
 from penstock.jobs.blocks.windows.kinds import TimeWindow
+from penstock.jobs.blocks.windows.ordered_rows import in_order_of_time
 from penstock.jobs.stream.event_time.engine import as_event_time, with_one_event_time
 from penstock.jobs.stream.leaving import kept
 from penstock.jobs.stream.streams import TIME, Stream, Tag
@@ -125,7 +126,7 @@ def _grouped(left: Side, right: Side, window: TimeWindow) -> DataFrame:
     one, other = (with_one_event_time(side.stream.frame) for side in (left, right))
     rows = _packed(one, left, right, is_left=True).unionByName(_packed(other, right, left, is_left=False))
     frame, column = window.assigned(rows)
-    lists = [_in_order(name, frame.schema[name].dataType).alias(f"{name}s") for name in ("_left", "_right")]
+    lists = [in_order_of_time(name, frame.schema[name].dataType).alias(f"{name}s") for name in ("_left", "_right")]
     return frame.groupBy("_key", column.alias("_window")).agg(*lists)
 
 
@@ -153,29 +154,6 @@ def _pairs(left: DataType, right: DataType) -> Column:
         F.when(~keyed | (F.size(rights) == 0), left_alone).otherwise(none),
         F.when(~keyed | (F.size(lefts) == 0), right_alone).otherwise(none),
     )
-
-
-def _in_order(name: str, kind: DataType) -> Column:
-    """The rows of a side, in an order that does not depend on how they were collected: a replay must pass the same."""
-    present, at, row = F.col(name).isNotNull(), F.col(TIME).alias("at"), F.col(name).alias("row")
-    if _has_order(kind):
-        return F.sort_array(F.collect_list(F.when(present, F.struct(at, row))))
-    # Maps and variants have no order; their text does.
-    collected = F.collect_list(F.when(present, F.struct(at, F.to_json(name).alias("text"), row)))
-    less = F.array_sort(collected, lambda one, other: F.when(_key(one) < _key(other), -1).when(_key(one) > _key(other), 1).otherwise(0))
-    return F.transform(less, lambda one: F.struct(one.at.alias("at"), one.row.alias("row")))
-
-
-def _key(one: Column) -> Column:
-    return F.struct(one.at, one.text)
-
-
-def _has_order(kind: DataType) -> bool:
-    if isinstance(kind, ArrayType):
-        return _has_order(kind.elementType)
-    if isinstance(kind, StructType):
-        return all(_has_order(field.dataType) for field in kind.fields)
-    return not isinstance(kind, MapType | VariantType)
 
 
 def _stream(frame: DataFrame, columns: list[Column], left: Side, right: Side) -> Stream:

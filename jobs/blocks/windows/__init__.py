@@ -2,7 +2,21 @@
 
 from penstock.jobs.blocks.windows.aggregation import aggregate
 from penstock.jobs.blocks.windows.kinds import TimeWindow, count_window, cumulative, global_window, session, sliding, tumbling
+from penstock.jobs.blocks.windows.process_window import WindowRows, process_window
 from penstock.jobs.blocks.windows.splitting import salted
 from penstock.jobs.blocks.windows.top import top
 
-__all__ = ["TimeWindow", "aggregate", "count_window", "cumulative", "global_window", "salted", "session", "sliding", "top", "tumbling"]
+__all__ = [
+    "TimeWindow",
+    "WindowRows",
+    "aggregate",
+    "count_window",
+    "cumulative",
+    "global_window",
+    "process_window",
+    "salted",
+    "session",
+    "sliding",
+    "top",
+    "tumbling",
+]

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
+from penstock.jobs.blocks.joins import union
 from penstock.jobs.blocks.keyed.deduplicate import deduplicate
-from penstock.jobs.blocks.windows import aggregate, count_window, global_window, salted, session, top, tumbling
+from penstock.jobs.blocks.windows import WindowRows, aggregate, count_window, global_window, process_window, salted, session, top, tumbling
 from penstock.jobs.stream.streams import Stream, Tag
 from tests.jobs.spark.blocks import Input, at, row, run, same
 from tests.jobs.spark.plain_windows import FEW, TIME_WINDOWS, TRIGGERED, Build, hold_what_plain_python_puts_in_them, results, together
@@ -104,6 +107,54 @@ def test_early_results_are_emitted_after_each_micro_batch_that_changes_them(surr
     assert len(ran.side_outputs[Tag.LATE]) == len(blocks), "each input's late row"
 
 
+def _told(window: WindowRows) -> list[dict[str, Any]]:
+    length = int((window.end - window.start).total_seconds())
+    rows = ",".join(f"{time.second}:{one.n}" for time, one in zip(window.times, window.rows, strict=True))
+    return [{"told": f"{window.key!r} {length} s {rows}"}]
+
+
+def _none_or_two(window: WindowRows) -> Iterator[dict[str, Any]]:
+    yield from () if window.key == "b" else ({"told": f"{one.n}"} for one in window.rows[:2])
+
+
+def test_a_function_gets_the_rows_of_each_window_in_the_order_of_time_and_returns_any_number(surroundings: Surroundings) -> None:
+    batches = [
+        [row("5", user="a", n=3), row("1", user="a", n=1), row("4", user="b", n=5)],
+        [row("12", user="a", n=4), row("5", user="a", n=2)],
+        [row("50", user="b", n=7)],
+        [row("2", user="a", n=100), row("90", user="b", n=9)],
+    ]
+    output = "told STRING"
+    blocks: dict[str, Build] = {
+        "tumbling": lambda s: process_window(s, tumbling("10s"), _told, keys=["user"], output=output),
+        "session": lambda s: process_window(s, session("6s"), _told, output=output),
+        "two": lambda s: process_window(s, tumbling("1m"), _told, keys=["user", "kind"], output=output),
+        "some": lambda s: process_window(s, tumbling("10s"), _none_or_two, keys=["user"], output=output),
+    }
+    data = Input("user STRING, n INT, kind STRING", batches, bound_s=10)
+    ran = run(surroundings, dict.fromkeys(blocks, data), lambda streams: union(*_with_names(blocks, streams)), conf=FEW)
+    expected = [
+        ("tumbling", "0", "'a' 10 s 1:1,5:2,5:3"),
+        ("tumbling", "0", "'b' 10 s 4:5"),
+        ("tumbling", "10", "'a' 10 s 12:4"),
+        ("tumbling", "50", "'b' 10 s 50:7"),
+        ("session", "1", "() 10 s 1:1,4:5,5:2,5:3"),
+        ("session", "12", "() 6 s 12:4"),
+        ("session", "50", "() 6 s 50:7"),
+        ("two", "0", "('a', None) 60 s 1:1,5:2,5:3,12:4"),
+        ("two", "0", "('b', None) 60 s 4:5,50:7"),
+        ("some", "0", "1"),
+        ("some", "0", "2"),
+        ("some", "10", "4"),
+    ]
+    same(ran.rows, ({"block": block, "start": at(start), "told": told} for block, start, told in expected))
+    assert len(ran.side_outputs[Tag.LATE]) == len(blocks), "each input's late row"
+
+
+def _with_names(blocks: Mapping[str, Build], streams: Mapping[str, Stream]) -> list[Stream]:
+    return [block(streams[name]).select(block=f"'{name}'", start="window_start", told="told") for name, block in blocks.items()]
+
+
 @pytest.mark.parametrize(
     ("wrong", "message"),
     [
@@ -118,6 +169,9 @@ def test_early_results_are_emitted_after_each_micro_batch_that_changes_them(surr
         (lambda s: aggregate(s, global_window(), n="count(*)"), "never ends"),
         (lambda s: aggregate(s, count_window(3), emit="updates", n="count(*)"), "the trigger already decides when"),
         (lambda s: salted(s, session("10s"), n="count(*)"), "a session window cannot be split"),
+        (lambda s: process_window(s, count_window(3), _told, output="n INT"), "has no end at which its rows are complete"),
+        (lambda s: process_window(s, tumbling("1m"), _told, keys=["who"], output="n INT"), "unknown key who"),
+        (lambda s: process_window(s, tumbling("1m"), _told, output="window_end INT"), "duplicate result column window_end"),
         (lambda s: salted(s, tumbling("10s"), salts=1, n="count(*)"), "must be from 2 to 1024"),
         (lambda s: salted(s, tumbling("10s"), n="count(DISTINCT n)"), r"n = count\(DISTINCT n\) is not one of count\(...\), sum"),
         (lambda s: salted(s, tumbling("10s"), n=F.count_distinct("n")), "with one argument"),
