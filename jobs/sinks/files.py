@@ -206,7 +206,7 @@ class Files:
         if by == "event-date":
             # This function relies on the session's time zone being UTC (jobs/driver/session.py).
             local = F.from_utc_timestamp(TIME, self.sink.zone)
-            return F.concat(F.lit("dt="), F.date_format(local, "yyyy-MM-dd"))
+            return F.date_format(local, self.sink.date_pattern)
         missing = [name for name in by if name not in fields]
         if missing:
             need = f"columns of the rows: {', '.join(fields)}"

@@ -211,6 +211,7 @@ _EFFECTS: dict[str, FieldEffect] = {
             "spec.sinks.*.files.prefix",
             "spec.sinks.*.files.suffix",
             "spec.sinks.*.files.bucketBy",
+            "spec.sinks.*.files.datePattern",
             "spec.sinks.*.files.zone",
             "spec.sinks.*.files.roll.size",
             "spec.sinks.*.files.roll.interval",

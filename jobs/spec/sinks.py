@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+import re
+from typing import Annotated, Literal, Self
 
-from pydantic import Field
+from pydantic import AfterValidator, Field, model_validator
 
 from penstock.jobs.spec.client_properties import Properties
 from penstock.jobs.spec.kinds import OneKind
@@ -13,6 +14,24 @@ from penstock.jobs.spec.part import PATH_PATTERN, DurationMs, Name, Part, SizeBy
 PREFIX_PATTERN = r"^[A-Za-z0-9._-]*$"
 COLUMN_PATTERN = r"^[A-Za-z_][A-Za-z0-9_]*$"
 TABLE_PATTERN = r"^[A-Za-z_][A-Za-z0-9_]*(\.[A-Za-z_][A-Za-z0-9_]*)?$"
+
+# Source: java.time.format.DateTimeFormatter, whose patterns Spark's date_format takes; those parts of it that sort as they follow in time.
+_DATE_PARTS = {"yyyy": "2025", "MM": "04", "dd": "05", "HH": "13", "mm": "30"}
+_DATE_PATTERN = re.compile(r"(?:yyyy|MM|dd|HH|mm|'[A-Za-z0-9=._-]+'|[-/=._])+")
+# Spark and Hive take what begins with a dot or an underscore for hidden.
+_FOLDERS = re.compile(r"[A-Za-z0-9][A-Za-z0-9=._-]*(/[A-Za-z0-9][A-Za-z0-9=._-]*)*")
+EVENT_DATE = "'dt='yyyy-MM-dd"
+
+
+def _date_pattern(pattern: str) -> str:
+    if not _DATE_PATTERN.fullmatch(pattern) or not any(part in pattern for part in _DATE_PARTS):
+        raise ValueError(f"a pattern of {', '.join(_DATE_PARTS)}, of text in single quotes, and of - / = . _, such as {EVENT_DATE}")
+    # Text that could be a part of a date is in quotes.
+    shown = re.sub("|".join(("'([^']+)'", *_DATE_PARTS)), lambda found: found[1] or _DATE_PARTS[found[0]], pattern)
+    if not _FOLDERS.fullmatch(shown):
+        raise ValueError(f"a pattern of folders that begin with a letter or a digit; this one gives {shown}")
+    return pattern
+
 
 Column = Annotated[str, Field(pattern=COLUMN_PATTERN)]
 Columns = Annotated[list[Column], Field(min_length=1)]
@@ -37,8 +56,9 @@ class FileSink(Part):
         format: JSON lines or Parquet.
         prefix: prefix of the name of each part file.
         suffix: suffix of the name of each part file; by default ``.json`` or ``.parquet``.
-        bucket_by: ``event-date`` writes a row below ``dt=yyyy-MM-dd`` of its event time; ``none`` writes all rows to one folder; a list
-            of columns writes it below ``column=value`` of each.
+        bucket_by: ``event-date`` writes a row below the date of its event time; ``none`` writes all rows to one folder; a list of
+            columns writes it below ``column=value`` of each.
+        date_pattern: how that date is written, as by Java's DateTimeFormatter; slashes make folders in folders.
         zone: time zone of that date.
         roll: when a part file is closed.
     """
@@ -48,8 +68,15 @@ class FileSink(Part):
     prefix: Annotated[str, Field(pattern=PREFIX_PATTERN)] = "part-"
     suffix: Annotated[str, Field(pattern=PREFIX_PATTERN)] | None = None
     bucket_by: Literal["event-date", "none"] | Columns = "event-date"
+    date_pattern: Annotated[str, AfterValidator(_date_pattern)] = EVENT_DATE
     zone: Zone = "UTC"
     roll: Roll = Roll()
+
+    @model_validator(mode="after")
+    def _dated(self) -> Self:
+        if self.bucket_by != "event-date" and self.date_pattern != EVENT_DATE:
+            raise ValueError("bucketBy: event-date with a datePattern; without dates it has no use")
+        return self
 
 
 class KafkaSink(Part):

@@ -140,6 +140,13 @@ def test_each_date_has_files_of_its_own(sink: Sink) -> None:
     assert {name.split("/")[0]: len(body.splitlines()) for name, body in sink.objects().items()} == {"dt=2025-04-05": 5, "dt=2025-04-06": 5}
 
 
+def test_a_date_is_written_in_the_sinks_pattern_and_zone(sink: Sink) -> None:
+    by_hour: dict[str, Any] = {"datePattern": "'year='yyyy/MM/dd--HH'h'mm", "zone": "Asia/Kolkata"}
+    rows = sink.rows(1).withColumn(TIME, F.expr("timestamp '2025-12-31 20:15:00'"))
+    sink.files(**by_hour).publish(rows, Batch(0, 1, 0))
+    assert [name.rpartition("/")[0] for name in sink.objects()] == ["year=2026/01/01--01h45"]
+
+
 @pytest.mark.on_executors("files")
 def test_many_rows_are_written_by_many_tasks(sink: Sink, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(files, "ROWS_A_TASK", 100)

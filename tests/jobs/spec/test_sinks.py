@@ -9,6 +9,7 @@ import pytest
 import yaml
 
 from penstock.jobs.spec import load
+from penstock.jobs.spec.sinks import FileSink
 from penstock.sizing.errors import PenstockError
 
 
@@ -62,3 +63,22 @@ def test_a_job_may_read_beside_what_it_writes(tmp_path: Path, source: Any, sink:
 
 def test_an_app_in_sql_has_no_function_to_be_a_sink(tmp_path: Path) -> None:
     assert _faults(tmp_path, app="counts.sql", out={"function": {"name": "publish"}}) == [("SPEC-008", "spec.sinks.out.function")]
+
+
+@pytest.mark.parametrize("pattern", ["yyyy-MM-dd--HH", "yyyy/MM/dd", "'year='yyyy/'month='MM", "'day-'dd", "HHmm"])
+def test_a_date_pattern_makes_folders(pattern: str) -> None:
+    assert FileSink.model_validate({"path": "clicks", "datePattern": pattern}).date_pattern == pattern
+
+
+@pytest.mark.parametrize(
+    "pattern", ["YYYY-MM-dd", "yy", "ss", "'dt='", "'_hidden'yyyy", "yyyy/", "/yyyy", "yyyy//MM", "yyyy/.", "'a b'yyyy", "'dt=yyyy"]
+)
+def test_a_date_pattern_that_is_none_or_hides_files_is_refused(tmp_path: Path, pattern: str) -> None:
+    assert _faults(tmp_path, out={"files": {"path": "clicks", "datePattern": pattern}}) == [
+        ("SPEC-006", "spec.sinks.out.files.datePattern")
+    ]
+
+
+def test_a_date_pattern_has_no_use_without_dates(tmp_path: Path) -> None:
+    sink = {"files": {"path": "clicks", "bucketBy": ["user"], "datePattern": "yyyy"}}
+    assert _faults(tmp_path, out=sink) == [("SPEC-006", "spec.sinks.out.files")]
