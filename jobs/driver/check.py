@@ -19,6 +19,7 @@ from penstock.jobs.driver import no_services
 from penstock.jobs.driver.bounded import BoundedRun
 from penstock.jobs.driver.context import PlanningContext
 from penstock.jobs.driver.planning import AnalyzedQuery, analyzed
+from penstock.jobs.driver.query_flow import QueryFlow
 from penstock.jobs.driver.root_cause import OwnCode
 from penstock.jobs.driver.session import session_of
 from penstock.jobs.errors import AppNotFound
@@ -82,6 +83,15 @@ def stored_queries(
     """
     _read_app(spec, app_path)
     return queries_on(None, spec, app_path, session, folder, package_path)
+
+
+def flows(
+    spec: SpecFile, app_path: Sequence[Path], session: SparkSession, folder: Path, package_path: Sequence[Path] = ()
+) -> list[QueryFlow]:
+    """The queries of a job, in the order in which its app writes them; arguments and errors as for `check`."""
+    _read_app(spec, app_path)
+    with _analyzing(spec, app_path, session, folder, package_path) as (queries, _):
+        return [QueryFlow.of(query) for query in queries]
 
 
 def declared_fields(

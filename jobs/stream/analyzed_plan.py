@@ -127,6 +127,39 @@ def sources_of(frame: DataFrame) -> list[str]:
     return list(_sources(plan_of(frame), pattern(frame, "SCALA_UDF"), counter=None))
 
 
+@dataclass(frozen=True)
+class Flow:
+    """Where the rows of a query flow, between what its records are read from and its output.
+
+    Args:
+        operators: for each operator that keeps state, in the order of `stateful_operators`, the number of the one that takes its rows;
+            None: the output.
+        sources: likewise for what is read, in the order of `sources_of`.
+    """
+
+    operators: tuple[int | None, ...]
+    sources: tuple[int | None, ...]
+
+
+def flow_of(frame: DataFrame) -> Flow:
+    """The flow of a query's rows."""
+    operators: list[int | None] = []
+    sources: list[int | None] = []
+    _follow(plan_of(frame), None, operators, sources)
+    return Flow(tuple(operators), tuple(sources))
+
+
+def _follow(node: Any, taker: int | None, operators: list[int | None], sources: list[int | None]) -> None:
+    if keeps_state(node):
+        operators.append(taker)
+        taker = len(operators) - 1
+    children = list(each(node.children()))
+    if not children and node.isStreaming():
+        sources.append(taker)
+    for child in children:
+        _follow(child, taker, operators, sources)
+
+
 def functions_of(frame: DataFrame) -> frozenset[str]:
     """Names of the functions of `penstock.jobs.stream.leaving` in a query."""
     containing = pattern(frame, "SCALA_UDF")

@@ -54,6 +54,7 @@ VERBS = {
     "setup": Verb("penstock.scripts.cli.setup", "download the jars of Spark and Kafka and cdktf-cli to the user's cache"),
     "size": Verb("penstock.scripts.cli.size", "plan jobs: executors, pods, Spark settings, topics, nodes, cost"),
     "check": Verb("penstock.scripts.cli.check", "build apps against their specs and analyze their queries, without running them", "local"),
+    "show": Verb("penstock.scripts.cli.show", "show a job's queries: sources, operators with state, sinks", "local"),
     "place": Verb("penstock.scripts.cli.place", "simulate the nodes that Karpenter creates for given pods"),
     "cost": Verb("penstock.scripts.cli.cost", "estimate what a job costs, or compare two specs or environments"),
     "lint": Verb("penstock.scripts.cli.lint", "find valid but risky configuration in specs and manifests"),
