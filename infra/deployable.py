@@ -15,6 +15,7 @@ from penstock.infra.environment_names import refuse_beginnings
 from penstock.infra.errors import EksVersionUnknown, EksVersionUnsupported, NoAdministrator, ZoneUnknown
 from penstock.infra.parts.eks import Eks
 from penstock.infra.plans import EnvironmentPlans, plans
+from penstock.infra.private_network import private_network_faults
 from penstock.jobs.document import Path_
 from penstock.sizing.cluster import Cluster
 from penstock.sizing.errors import PenstockError, raise_all
@@ -46,11 +47,16 @@ def refuse_undeployable(environment: Environment, cluster: Cluster | None, *, to
         today: ISO date, such as ``2026-11-21``.
 
     Raises:
-        PenstockError: INF-020 to INF-023; several are raised as `Faults`.
+        PenstockError: INF-020 to INF-023, INF-056, INF-057; several are raised as `Faults`.
     """
     if environment.spec.eks is None or cluster is None:
         return
-    faults = [*_versions(environment.spec.eks, today), *_administrators(environment), *_zones(cluster)]
+    faults = [
+        *_versions(environment.spec.eks, today),
+        *_administrators(environment),
+        *_zones(cluster),
+        *private_network_faults(environment),
+    ]
     raise_all(environment.locate(fault, *path) for path, fault in faults)
 
 

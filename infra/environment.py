@@ -19,6 +19,7 @@ from penstock.infra.parts.eks import Eks
 from penstock.infra.parts.endpoints import Endpoints
 from penstock.infra.parts.jobs import EnvironmentJob, JobEntry
 from penstock.infra.parts.kafka import Kafka
+from penstock.infra.parts.mirrors import Mirrors
 from penstock.infra.parts.network import Network
 from penstock.infra.parts.nodes import Nodes
 from penstock.infra.parts.observability import MonthlyBudget, Observability
@@ -164,6 +165,7 @@ class EnvironmentSpec(Part):
         nodes: that Karpenter may start.
         kafka: the brokers; None if they are not part of the environment.
         connections: name -> database or endpoint, as the jobs' specs refer to them; a job gets those that its spec names.
+        mirrors: registry -> its mirror, for images and charts of others.
         permissions_boundary: ARN of the managed policy that limits every role of the stacks; None: none does.
         registry: of the jobs' image.
         jobs: the jobs that run here, as paths of their specs relative to the environment file, or with a parallelism of their own here;
@@ -192,6 +194,7 @@ class EnvironmentSpec(Part):
     nodes: Nodes | None = None
     kafka: Kafka | None = None
     connections: dict[Name, Connection] = {}
+    mirrors: Mirrors = {}
     permissions_boundary: Annotated[str, Field(pattern=POLICY_ARN_PATTERN)] | None = None
     registry: Registry = Registry()
     jobs: Annotated[list[JobEntry], AfterValidator(_jobs_once)] = []

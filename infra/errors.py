@@ -173,6 +173,20 @@ class NamesBeginAlike(DocumentError):
     title = "environment names begin alike"
 
 
+class MirrorMissing(DocumentError):
+    """Nodes without a NAT gateway can't pull images from public registries."""
+
+    code = "INF-056"
+    title = "registry out of reach"
+
+
+class EndpointMissing(DocumentError):
+    """Pods without a NAT gateway reach a service of AWS only through its endpoint in the VPC."""
+
+    code = "INF-057"
+    title = "service out of reach"
+
+
 class SettingOfDeployment(DocumentError):
     """Another value for a Spark setting that the deployment sets would move the job out of its namespace, network or image."""
 

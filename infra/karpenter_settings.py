@@ -37,6 +37,7 @@ class Place(NamedTuple):
         interruption_queue: name of the queue that it reads.
         node_selector: labels of the nodes that its pods run on.
         isolated: whether it only reaches AWS services with an endpoint in the VPC.
+        image: of the controller at a mirror, without tag and digest, which are the chart's; None: the chart's own.
     """
 
     region: str
@@ -44,6 +45,7 @@ class Place(NamedTuple):
     interruption_queue: str
     node_selector: Mapping[str, str]
     isolated: bool = False
+    image: str | None = None
 
 
 def controller_values(nodes: Nodes, eks: Eks, place: Place) -> dict[str, Any]:
@@ -60,6 +62,7 @@ def controller_values(nodes: Nodes, eks: Eks, place: Place) -> dict[str, Any]:
         "replicas": min(REPLICAS, eks.system_nodes.min),
         "nodeSelector": dict(place.node_selector),
         "controller": {
+            **({"image": {"repository": place.image}} if place.image else {}),
             "resources": {"requests": CONTROLLER_RESOURCES, "limits": CONTROLLER_RESOURCES},
             # Otherwise it queries its node's metadata service, which the hop limit denies to pods.
             "env": [{"name": "AWS_REGION", "value": place.region}],

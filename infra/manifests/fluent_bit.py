@@ -68,6 +68,7 @@ class Logging:
         log_group: prefix of the names of their log groups.
         search: None: the logs go to CloudWatch alone.
         request: its pod's requests and nodes, as the plans have subtracted them from every node.
+        image: of its container.
     """
 
     environment: str
@@ -76,6 +77,7 @@ class Logging:
     log_group: str
     search: Search | None
     request: DaemonSetRequest
+    image: str = IMAGE
 
 
 def fluent_bit(logging: Logging) -> list[dict[str, Any]]:
@@ -268,7 +270,7 @@ def _daemon_set(logging: Logging, text: str) -> dict[str, Any]:
         "terminationGracePeriodSeconds": 60,
         "securityContext": {"seccompProfile": {"type": "RuntimeDefault"}},
         "tolerations": tolerations(request.tolerations),
-        "containers": [_container(request)],
+        "containers": [_container(request, logging.image)],
         "volumes": [
             {"name": "configuration", "configMap": {"name": DAEMON_SET, "defaultMode": 0o444}},
             {"name": "logs", "hostPath": {"path": LOG_FOLDER, "type": "Directory"}},
@@ -293,12 +295,12 @@ def _daemon_set(logging: Logging, text: str) -> dict[str, Any]:
     }
 
 
-def _container(request: DaemonSetRequest) -> dict[str, Any]:
+def _container(request: DaemonSetRequest, image: str) -> dict[str, Any]:
     memory = f"{request.memory}Mi"
     requests = {"memory": memory, **({"cpu": f"{request.cpu}m"} if request.cpu else {})}
     return {
         "name": DAEMON_SET,
-        "image": IMAGE,
+        "image": image,
         "imagePullPolicy": "IfNotPresent",
         "command": ["/fluent-bit/bin/fluent-bit", f"--config=/etc/penstock/{CONFIGURATION}"],
         "ports": [{"name": "http", "containerPort": PORT, "protocol": "TCP"}],

@@ -105,6 +105,7 @@ class Monitoring:
         workspace: URL of a workspace of Amazon Managed Service for Prometheus; None: its data are lost with its pod.
         node_selector: labels of the nodes that it may run on.
         tolerations: of these nodes' taints, in the form of the Kubernetes API.
+        image: of its container.
     """
 
     environment: str
@@ -114,6 +115,7 @@ class Monitoring:
     workspace: str | None
     node_selector: Mapping[str, str]
     tolerations: Sequence[Mapping[str, Any]]
+    image: str = IMAGE
 
 
 def prometheus(monitoring: Monitoring) -> list[dict[str, Any]]:
@@ -347,7 +349,7 @@ def _deployment(monitoring: Monitoring, files: Mapping[str, str]) -> dict[str, A
         },
         "tolerations": [dict(toleration) for toleration in monitoring.tolerations],
         "nodeSelector": dict(monitoring.node_selector),
-        "containers": [_container()],
+        "containers": [_container(monitoring.image)],
         "volumes": [
             {"name": "configuration", "configMap": {"name": NAME, "defaultMode": 0o444}},
             {"name": "data", "emptyDir": {"sizeLimit": VOLUME}},
@@ -366,7 +368,7 @@ def _deployment(monitoring: Monitoring, files: Mapping[str, str]) -> dict[str, A
     }
 
 
-def _container() -> dict[str, Any]:
+def _container(image: str) -> dict[str, Any]:
     arguments = [
         f"--config.file=/etc/{NAME}/{CONFIGURATION}",
         f"--storage.tsdb.path=/{NAME}",
@@ -375,7 +377,7 @@ def _container() -> dict[str, Any]:
     ]
     return {
         "name": NAME,
-        "image": IMAGE,
+        "image": image,
         "imagePullPolicy": "IfNotPresent",
         "args": arguments,
         "ports": [{"name": "http", "containerPort": PORT, "protocol": "TCP"}],

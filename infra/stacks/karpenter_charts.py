@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from typing import Any, Protocol
 
 from constructs import Construct
@@ -17,13 +18,16 @@ from penstock.infra.karpenter_settings import Place, controller_values
 from penstock.infra.manifests.node_class import node_class
 from penstock.infra.manifests.node_pool import node_pool
 from penstock.infra.parts.eks import Eks
+from penstock.infra.parts.mirrors import Registry, mirrored
 from penstock.infra.parts.nodes import Nodes
 from penstock.infra.plans import EnvironmentPlans
 from penstock.infra.pool_limits import pool_limits
 from penstock.infra.stacks.karpenter import NAMESPACE, isolated
 
 STACK = "karpenter-charts"
-REPOSITORY = "oci://public.ecr.aws/karpenter"
+REPOSITORY = "public.ecr.aws/karpenter"
+# Source: the chart of Karpenter 1.14.1, controller.image.repository.
+_IMAGE = f"{REPOSITORY}/controller"
 # The deletion of a pool waits until its nodes are drained and terminated.
 POOLS_TIMEOUT_S = 1800
 
@@ -67,6 +71,7 @@ class KarpenterChartsStack(ChartsStack):
             interruption_queue=karpenter.interruption_queue,
             node_selector={"kubernetes.io/os": "linux", ROLE_LABEL: SYSTEM_ROLE},
             isolated=isolated(environment),
+            image=_image(spec.mirrors),
         )
         values = controller_values(spec.nodes, spec.eks, place)
         controller = self._release("karpenter", spec.eks, values=[json.dumps(values)], skip_crds=True, depends_on=[crds])
@@ -94,7 +99,7 @@ class KarpenterChartsStack(ChartsStack):
             chart,
             name=chart,
             namespace=NAMESPACE,
-            repository=REPOSITORY,
+            repository=f"oci://{mirrored(REPOSITORY, self.environment.spec.mirrors)}",
             chart=chart,
             version=eks.karpenter_version,
             create_namespace=False,
@@ -103,6 +108,12 @@ class KarpenterChartsStack(ChartsStack):
             max_history=10,
             **how,
         )
+
+
+def _image(mirrors: Mapping[Registry, str]) -> str | None:
+    """The controller's image at a mirror; None without one, where the chart names it."""
+    image = mirrored(_IMAGE, mirrors)
+    return None if image == _IMAGE else image
 
 
 def _node_pools(environment: Environment, nodes: Nodes, plans: EnvironmentPlans) -> list[dict[str, Any]]:

@@ -16,6 +16,7 @@ from penstock.infra.environment import Environment
 from penstock.infra.log_encryption import log_group_arn, logs_service
 from penstock.infra.parts.network import DEFAULT_RETENTION_DAYS, ExistingNetwork
 from penstock.infra.policies import allow, trust
+from penstock.infra.private_network import endpoint_services
 
 STACK = "network"
 # By this tag Karpenter discovers the subnets and the security group of its nodes; the value is the cluster's name.
@@ -159,7 +160,7 @@ class NetworkStack(AwsStack):
     def _endpoints(self, subnets: Sequence[str], tables: Sequence[str]) -> None:
         """Access to AWS without the Internet: S3 through the route tables, free of charge, other services through an address per zone."""
         self._endpoint("s3", vpc_endpoint_type="Gateway", route_table_ids=list(tables))
-        services = self._network.endpoint_services
+        services = endpoint_services(self.environment)
         groups = [self._endpoints_group()] if services else []
         within = {"vpc_endpoint_type": "Interface", "subnet_ids": list(subnets), "security_group_ids": groups, "private_dns_enabled": True}
         for service in services:

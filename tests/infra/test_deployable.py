@@ -8,8 +8,9 @@ import pytest
 from penstock.infra.cluster import cluster
 from penstock.infra.deployable import refuse_undeployable
 from penstock.infra.environment_file import load
+from penstock.infra.private_network import endpoint_services
 from penstock.sizing.errors import PenstockError
-from tests.infra.environments import Change, written
+from tests.infra.environments import Change, read, written
 
 TODAY = "2026-11-21"
 ADMIN = "arn:aws:iam::111122223333:role/deploy"
@@ -101,3 +102,50 @@ def test_everything_that_prevents_a_deploy_is_reported_at_once(tmp_path: Path) -
 def test_an_environment_without_a_cluster_has_nothing_to_be_held_against() -> None:
     environment = load(Path(__file__).parent / "bare.yaml")
     refuse_undeployable(environment, cluster(environment), today=TODAY)
+
+
+ECR = "111122223333.dkr.ecr.us-east-1.amazonaws.com"
+MIRRORS = {"public.ecr.aws": f"{ECR}/ecr-public", "cr.fluentbit.io": f"{ECR}/fluent-bit", "quay.io": f"{ECR}/quay"}
+SECRET = "arn:aws:secretsmanager:us-east-1:111122223333:secret:bank-AbCdEf"
+BANK = {"kind": "postgres", "url": "postgresql://bank.internal:5432/bank?sslmode=verify-full", "secret": SECRET}
+
+
+def _private(**changes: Any) -> Change:
+    def change(spec: dict[str, Any]) -> None:
+        spec["network"] = {"zones": spec["network"]["zones"], "natGateways": 0, **changes.pop("network", {})}
+        spec.update(changes)
+
+    return change
+
+
+def test_without_a_nat_gateway_each_registry_needs_a_mirror(tmp_path: Path) -> None:
+    faults = _faults(tmp_path, _private(mirrors={"quay.io": MIRRORS["quay.io"]}, observability={"prometheus": "cluster"}))
+    assert [(fault.code, fault.path, fault.given) for fault in faults] == [("INF-056", "spec.mirrors", "quay.io")] * 2
+    assert ["public.ecr.aws" in faults[0].need, "cr.fluentbit.io" in faults[1].need] == [True, True]
+    assert _faults(tmp_path, _private(mirrors=MIRRORS)) == []
+
+
+def test_prometheus_needs_a_mirror_where_it_runs(tmp_path: Path) -> None:
+    two = {registry: mirror for registry, mirror in MIRRORS.items() if registry != "quay.io"}
+    assert _faults(tmp_path, _private(mirrors=two, observability={"prometheus": "none"})) == []
+    (fault,) = _faults(tmp_path, _private(mirrors=two, observability={"prometheus": "cluster"}))
+    assert "for Prometheus" in fault.need
+
+
+def test_without_a_nat_gateway_secrets_are_read_through_an_endpoint(tmp_path: Path) -> None:
+    endpoints = ["ec2", "ecr.api", "ecr.dkr", "eks", "eks-auth", "sqs", "ssm", "sts"]
+    with_secret = {"mirrors": MIRRORS, "connections": {"bank": BANK}}
+    (fault,) = _faults(tmp_path, _private(**with_secret, network={"interfaceEndpoints": endpoints}))
+    assert (fault.code, fault.path) == ("INF-057", "spec.network.interfaceEndpoints")
+    assert _faults(tmp_path, _private(**with_secret, network={"interfaceEndpoints": [*endpoints, "secretsmanager"]})) == []
+    assert _faults(tmp_path, _private(**with_secret)) == []
+    assert "secretsmanager" in endpoint_services(read(tmp_path, _private(**with_secret)))
+    assert "secretsmanager" not in endpoint_services(read(tmp_path, _private(mirrors=MIRRORS)))
+    assert "secretsmanager" not in endpoint_services(read(tmp_path, lambda spec: spec.update(connections={"bank": BANK})))
+
+
+@pytest.mark.parametrize("mirrors", [{"docker.io": ECR}, {"quay.io": f"https://{ECR}"}, {"quay.io": f"{ECR}/"}])
+def test_a_mirror_is_a_host_and_a_prefix_of_a_registry_that_is_used(tmp_path: Path, mirrors: dict[str, str]) -> None:
+    with pytest.raises(PenstockError) as raised:
+        read(tmp_path, lambda spec: spec.update(mirrors=mirrors))
+    assert [fault.path.startswith("spec.mirrors") for fault in raised.value.errors] == [True]

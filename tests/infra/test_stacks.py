@@ -142,6 +142,24 @@ def test_every_role_has_the_environments_boundary(synthesize: Synthesize, tmp_pa
     assert not [role for role in _roles(synthesize("production")).values() if "permissions_boundary" in role]
 
 
+def test_images_and_charts_of_others_come_from_the_mirrors(synthesize: Synthesize, tmp_path: Path) -> None:
+    ecr = "111122223333.dkr.ecr.us-east-1.amazonaws.com"
+    mirrors = {"public.ecr.aws": f"{ecr}/ecr-public", "cr.fluentbit.io": f"{ecr}/fluent-bit", "quay.io": f"{ecr}/quay"}
+
+    def mirrored(spec: dict[str, Any]) -> None:
+        spec["mirrors"] = mirrors
+
+    stacks = synthesize(str(written(tmp_path, mirrored)))
+    text = json.dumps([stacks[name] for name in CHARTS])
+    assert not [registry for registry in mirrors if f"{registry}/" in text]
+    karpenter = stacks["karpenter-charts"]["resource"]["helm_release"]
+    assert {karpenter[name]["repository"] for name in ("karpenter", "karpenter-crd")} == {f"oci://{ecr}/ecr-public/karpenter"}
+    (values,) = karpenter["karpenter"]["values"]
+    assert json.loads(values)["controller"]["image"] == {"repository": f"{ecr}/ecr-public/karpenter/controller"}
+    assert f"{ecr}/quay/prometheus/prometheus:" in text
+    assert f"{ecr}/fluent-bit/fluent/fluent-bit:" in text
+
+
 def test_roles_of_pods_are_for_the_environments_own_cluster(synthesize: Synthesize) -> None:
     trusted = [json.loads(role["assume_role_policy"])["Statement"][0] for role in _roles(synthesize("production")).values()]
     of_pods = [one["Condition"] for one in trusted if one["Principal"] == {"Service": "pods.eks.amazonaws.com"}]
