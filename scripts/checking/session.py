@@ -82,7 +82,7 @@ def local_session(
     try:
         yield session
     finally:
-        _end(session)
+        end(session)
 
 
 def _started(name: str, master: str, conf: Mapping[str, str], log: Path) -> SparkSession:
@@ -100,7 +100,7 @@ def _started(name: str, master: str, conf: Mapping[str, str], log: Path) -> Spar
             signal.signal(signal.SIGINT, interrupt)
 
 
-def _end(session: SparkSession) -> None:
+def end(session: SparkSession) -> None:
     """Stops the session and its JVM, whose memory a local run needs; PySpark starts another one for the next session."""
     gateway: Any = session.sparkContext._gateway
     session.stop()

@@ -26,6 +26,7 @@ from penstock.jobs.driver import session as spark_session
 from penstock.jobs.spec import State
 from penstock.jobs.stream.analyzed_plan import stateful_operators
 from penstock.scripts import layout
+from penstock.scripts.checking.session import end
 from tests.jobs.spark.state_corpus import DIFFERS, FITS, RIGHT, Query
 
 # Spark's own, for checkpoints on this machine.
@@ -177,7 +178,8 @@ def corpus(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Corpus]:
     session.sparkContext.setLogLevel("OFF")
     changes = [*FITS.values(), *(change[:2] for change in DIFFERS.values())]
     yield Corpus(session, folder, list(dict.fromkeys(chain(*changes, RIGHT.values()))))
-    session.stop()
+    # With its JVM, whose variables are those of now: the tests of a job that come after it need the emulated AWS's.
+    end(session)
 
 
 def _right(corpus: Corpus, name: str, query: Query) -> Went:
