@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from penstock.sizing.load.load import Load
 from penstock.sizing.load.spot_loss import SpotFleet, loss
 from tests.chaos.killed_cluster import KilledCluster, Struck
+from tests.chaos.ledger import Ledger
 
 # The rate has no part in how long a loss stalls the job.
 _LOAD = Load(events_per_s=10.0, event_bytes=100, events_per_slot_per_s=1000.0)
@@ -38,6 +39,16 @@ def recovery_table(killed: KilledCluster, what: str) -> str:
             f"      (a micro-batch of {batch_s:.1f} s, a new executor after {back_s:.1f} s)",
         ]
     )
+
+
+def record(killed: KilledCluster, ledger: Ledger) -> None:
+    """Tells the ledger the strikes that a cluster came through, and the seconds that the plan's model gives a loss like each."""
+    batch_s, events = statistics.median(killed.undisturbed_s), killed.events()
+    back_s = statistics.median(seconds for one in killed.struck if (seconds := one.back_s(events)) is not None)
+    ledger.times(len(killed.struck))
+    for one in killed.struck:
+        lost = killed.executors if one.strike.victim == "all" else 1
+        ledger.recovered(one.recovery_s, _planned_s(killed.executors, lost, batch_s, back_s))
 
 
 def _median(struck: Sequence[Struck]) -> float:

@@ -24,7 +24,8 @@ from tests.chaos.doomed_executor import POINTS
 from tests.chaos.incoming_rows import FlowRows, StateRows
 from tests.chaos.killed_cluster import ROWS_A_BATCH, KilledCluster, Strike, Victim
 from tests.chaos.killed_job import OUTPUT, NewJob
-from tests.chaos.recovery_table import recovery_table
+from tests.chaos.ledger import Ledger
+from tests.chaos.recovery_table import record, recovery_table
 from tests.chaos.topic_reader import TopicReader
 
 # A reader that looks more often takes the emulator's time from the job.
@@ -59,6 +60,12 @@ class Flow:
         first = answers["out"]
         found += [f"{name} has other answers than the files" for name, some in answers.items() if some != first]
         return found + self._counts()
+
+    def tell(self, ledger: Ledger) -> None:
+        """What was compared, and how the job came through."""
+        for reader in self.readers.values():
+            ledger.compared(self.rows.expected, reader.rows)
+        record(self.killed, ledger)
 
     def _counts(self) -> list[str]:
         record = self.killed.record
@@ -119,13 +126,16 @@ _GROUPS = [
 
 
 @pytest.mark.timeout(3_600)
-def test_an_executor_killed_at_every_point_loses_nothing_and_doubles_nothing_in_any_sink(new_job: NewJob, tmp_path: Path) -> None:
+def test_an_executor_killed_at_every_point_loses_nothing_and_doubles_nothing_in_any_sink(
+    new_job: NewJob, tmp_path: Path, ledger: Ledger
+) -> None:
     """One job, an executor killed at one point after another."""
     with _flow(new_job, tmp_path) as flow:
         for group in _GROUPS:
             flow.killed.strike(*group)
         flow.killed.finish()
         assert flow.faults() == []
+        flow.tell(ledger)
         print(recovery_table(flow.killed, "executors killed at fixed points"))
     assert len(flow.killed.events().removed) >= len(flow.killed.struck)
 
@@ -148,7 +158,7 @@ _STATES_STRIKES = {
 @pytest.mark.timeout(3_600)
 @pytest.mark.parametrize("backend", _STATES_STRIKES)
 def test_an_executor_killed_while_it_commits_the_state_of_any_block_changes_no_result(
-    new_job: NewJob, tmp_path: Path, backend: str
+    new_job: NewJob, tmp_path: Path, backend: str, ledger: Ledger
 ) -> None:
     """One job with a block of each kind; the state in memory has those that need no RocksDB."""
     job = new_job("tests.chaos.apps.states")
@@ -160,7 +170,9 @@ def test_an_executor_killed_while_it_commits_the_state_of_any_block_changes_no_r
             killed.strike(*group)
         killed.finish(rows.flush())
         print(recovery_table(killed, f"executors killed in stateful blocks, state in {backend}"))
+        record(killed, ledger)
     found = Counter(f"{row['block']} {row['name']}" for row in job.output())
+    ledger.compared(rows.expected, found)
     assert reader.faults == []
     assert (sorted(rows.expected - found.keys()), sorted(found - Counter(rows.expected))) == ([], [])
     assert {source: killed.record["totalRowsIn"][source] for source in rows.rows_in} == rows.rows_in
@@ -168,7 +180,7 @@ def test_an_executor_killed_while_it_commits_the_state_of_any_block_changes_no_r
 
 
 @pytest.mark.timeout(3_600)
-def test_several_executors_at_once_and_nodes_with_their_disks(new_job: NewJob, tmp_path: Path) -> None:
+def test_several_executors_at_once_and_nodes_with_their_disks(new_job: NewJob, tmp_path: Path, ledger: Ledger) -> None:
     """Map outputs and cached rows go with a disk: Spark finds out when it fetches them."""
     with _flow(new_job, tmp_path, executors=3) as flow:
         for strike in (
@@ -184,6 +196,7 @@ def test_several_executors_at_once_and_nodes_with_their_disks(new_job: NewJob, t
             flow.killed.strike(strike)
         flow.killed.finish()
         assert flow.faults() == []
+        flow.tell(ledger)
         print(recovery_table(flow.killed, "several executors, and nodes with their disks"))
     assert flow.killed.events().repeated_stages > 0
 
@@ -202,7 +215,9 @@ _FROZEN = [
 
 
 @pytest.mark.timeout(3_600)
-def test_an_executor_that_was_frozen_until_its_tasks_ran_elsewhere_writes_nothing_that_counts(new_job: NewJob, tmp_path: Path) -> None:
+def test_an_executor_that_was_frozen_until_its_tasks_ran_elsewhere_writes_nothing_that_counts(
+    new_job: NewJob, tmp_path: Path, ledger: Ledger
+) -> None:
     # Scaled down from two minutes.
     conf = {"spark.network.timeout": "20s", "spark.network.timeoutInterval": "2s", "spark.executor.heartbeatInterval": "1s"}
     with _flow(new_job, tmp_path, conf=conf) as flow:
@@ -210,12 +225,13 @@ def test_an_executor_that_was_frozen_until_its_tasks_ran_elsewhere_writes_nothin
             flow.killed.freeze(strike)
         flow.killed.finish()
         assert flow.faults() == []
+        flow.tell(ledger)
         print(recovery_table(flow.killed, "frozen executors"))
     assert sum("heartbeat" in reason.lower() for reason in flow.killed.events().removed) >= len(_FROZEN)
 
 
 @pytest.mark.timeout(3_600)
-def test_two_attempts_of_a_task_at_the_same_time_write_it_once(new_job: NewJob, tmp_path: Path) -> None:
+def test_two_attempts_of_a_task_at_the_same_time_write_it_once(new_job: NewJob, tmp_path: Path, ledger: Ledger) -> None:
     conf = {
         "spark.speculation": "true",
         "spark.speculation.interval": "100ms",
@@ -229,6 +245,7 @@ def test_two_attempts_of_a_task_at_the_same_time_write_it_once(new_job: NewJob, 
                 flow.killed.outrun(strike)
         flow.killed.finish()
         assert flow.faults() == []
+        flow.tell(ledger)
     assert flow.killed.events().speculative >= len(flow.killed.struck)
 
 
@@ -237,7 +254,7 @@ _NOTICE_S = NOTICE_S / 12
 
 
 @pytest.mark.timeout(3_600)
-def test_a_node_lost_after_its_notice(new_job: NewJob, tmp_path: Path) -> None:
+def test_a_node_lost_after_its_notice(new_job: NewJob, tmp_path: Path, ledger: Ledger) -> None:
     conf = {
         "spark.decommission.enabled": "true",
         "spark.storage.decommission.enabled": "true",
@@ -249,6 +266,7 @@ def test_a_node_lost_after_its_notice(new_job: NewJob, tmp_path: Path) -> None:
             flow.killed.notice(Strike(point), _NOTICE_S)
         flow.killed.finish()
         assert flow.faults() == []
+        flow.tell(ledger)
         print(recovery_table(flow.killed, f"nodes lost after a notice of {_NOTICE_S:g} s, 1:12"))
     assert any("decommission" in reason.lower() for reason in flow.killed.events().removed)
 
@@ -265,7 +283,7 @@ _SINKS = {"files": ("chunk", "part", "files"), "topic": ("topic", "in a transact
 @pytest.mark.timeout(5 * 3_600)
 @pytest.mark.parametrize("sink", _SINKS)
 def test_executors_killed_at_random_lose_nothing_and_double_nothing(
-    new_job: NewJob, tmp_path: Path, sink: str, chaos_seed: int, chaos_kills: int
+    new_job: NewJob, tmp_path: Path, sink: str, chaos_seed: int, chaos_kills: int, ledger: Ledger
 ) -> None:
     """20 kills, half of them for each exactly-once sink; with ``--full`` 100 for each."""
     random_ = random.Random(f"{chaos_seed} {sink}")
@@ -278,6 +296,7 @@ def test_executors_killed_at_random_lose_nothing_and_double_nothing(
             flow.killed.strike(*group)
         flow.killed.finish()
         assert flow.faults() == []
+        flow.tell(ledger)
         print(recovery_table(flow.killed, f"killed at random, {sink}, seed {chaos_seed}"))
 
 

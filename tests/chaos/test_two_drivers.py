@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import time
 from collections import Counter
+from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,7 @@ from tests.chaos.bucket_reader import BucketReader
 from tests.chaos.doomed_driver import CARELESS, FREEZE, IGNORE_LOSS, TAKE
 from tests.chaos.frozen_driver import FreezingGate, failure, freeze, is_frozen, wake
 from tests.chaos.killed_job import LIMIT_S, OUTPUT, DoomedDriver, Job, NewJob, event, faults
+from tests.chaos.ledger import Ledger
 from tests.chaos.moving_reader import MovingReader
 from tests.chaos.s3_gate import Trap
 from tests.chaos.slots import SLOTS
@@ -131,7 +133,7 @@ GROUPS = {
 # The files are also taken away where they are published.
 @pytest.mark.parametrize(("where", "reader"), [*((where, BucketReader) for where in GROUPS), ("files", MovingReader)])
 def test_a_driver_frozen_beyond_its_lease_at_every_point_harms_nothing_when_it_is_woken_and_stops_with_a_code(
-    new_job: NewJob, tmp_path: Path, where: str, reader: type[BucketReader]
+    new_job: NewJob, tmp_path: Path, where: str, reader: type[BucketReader], ledger: Ledger
 ) -> None:
     with PostgresServer(tmp_path / "postgres") as postgres, contextlib.ExitStack() as stack:
         job, names = _job(new_job, postgres, len(GROUPS[where]) + 1)
@@ -144,12 +146,14 @@ def test_a_driver_frozen_beyond_its_lease_at_every_point_harms_nothing_when_it_i
         drivers.end()
         stack.close()
         assert _wrong(job, postgres, files, topic, names) == []
+        ledger.times(len(GROUPS[where]))
+        _count(ledger, names, files, topic)
     assert job.open_uploads() == 0
 
 
 @pytest.mark.timeout(1_800)
 @pytest.mark.parametrize("backend", ["rocksdb", "memory"])
-def test_a_join_whose_driver_is_frozen_makes_each_pair_once(new_job: NewJob, backend: str) -> None:
+def test_a_join_whose_driver_is_frozen_makes_each_pair_once(new_job: NewJob, backend: str, ledger: Ledger) -> None:
     job = new_job(PAIRS)
     names = [f"pair-{number}" for number in range(700)]
     job.source("a", [event(name, second) for second, name in enumerate(names)])
@@ -159,23 +163,21 @@ def test_a_join_whose_driver_is_frozen_makes_each_pair_once(new_job: NewJob, bac
     with contextlib.ExitStack() as stack:
         reader = stack.enter_context(BucketReader(job.s3, OUTPUT, job.name, "left"))
         drivers = Succession(job, stack)
-        for kill in (
-            Kill(log="offsets", call=3),
-            Kill("before the sinks", call=3),
-            Kill("after the record"),
-            Kill(log="commits", after=True),
-        ):
+        kills = (Kill(log="offsets", call=3), Kill("before the sinks", call=3), Kill("after the record"), Kill(log="commits", after=True))
+        for kill in kills:
             drivers.freeze_at(kill)
         drivers.end()
         stack.close()
         assert faults(job, reader, set(names), "left") == []
+        ledger.times(len(kills))
+        ledger.compared(names, reader.rows)
     assert all(row["left"] == row["right"] for row in job.output())
     assert kafka_topics.read(job.kafka.address, f"{job.name}-late") == []
 
 
 @pytest.mark.timeout(1_200)
 @pytest.mark.parametrize("bypassed", [False, True])
-def test_of_two_live_drivers_none_loses_or_doubles_anything(new_job: NewJob, tmp_path: Path, bypassed: bool) -> None:
+def test_of_two_live_drivers_none_loses_or_doubles_anything(new_job: NewJob, tmp_path: Path, bypassed: bool, ledger: Ledger) -> None:
     """The second one takes a lease that is held; the first one learns of that, or neither of them ever does."""
     with PostgresServer(tmp_path / "postgres") as postgres, contextlib.ExitStack() as stack:
         job, names = _job(new_job, postgres, 6)
@@ -192,8 +194,15 @@ def test_of_two_live_drivers_none_loses_or_doubles_anything(new_job: NewJob, tmp
                 third.until_read(job.ends)
         stack.close()
         assert _wrong(job, postgres, files, topic, names) == []
+        ledger.times(1)
+        _count(ledger, names, files, topic)
         assert set(codes) <= STOPPED
         assert codes or bypassed
+
+
+def _count(ledger: Ledger, names: Collection[str], files: BucketReader, topic: TopicReader) -> None:
+    for reader in (files, topic):
+        ledger.compared(names, reader.rows)
 
 
 def _until_read_by_either(job: Job, *drivers: DoomedDriver) -> list[str]:
