@@ -38,7 +38,7 @@ def private_network_faults(environment: Environment) -> Iterator[tuple[Path_, Pe
     for registry, users in _registries(environment).items():
         if registry not in environment.spec.mirrors:
             need = f"a mirror of {registry}, which nodes without a NAT gateway don't reach, for {users}"
-            fix = f"mirrors: {{{registry}: HOST/PREFIX}}, such as a pull-through cache of Amazon ECR"
+            fix = f"mirrors: {{{registry}: HOST/PREFIX}}, a registry that the nodes reach, such as Amazon ECR"
             yield ("spec", "mirrors"), MirrorMissing(given=", ".join(environment.spec.mirrors) or "none", need=need, fix=fix)
     given = network.interface_endpoints
     if given is not None and SECRETS_SERVICE not in given and _reads_secrets_privately(environment):
