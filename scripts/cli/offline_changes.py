@@ -15,8 +15,9 @@ from penstock.infra.plans import EnvironmentPlans
 from penstock.scripts.cli.output import as_text
 from penstock.scripts.progress import Steps
 from penstock.scripts.provisioning import changes_table, planned_changes
-from penstock.scripts.provisioning.deployment import Deferred, in_order, wanted
+from penstock.scripts.provisioning.deployment import Deferred, wanted
 from penstock.scripts.provisioning.planned_changes import StackChanges
+from penstock.scripts.provisioning.stack_order import StackOrder
 from penstock.scripts.provisioning.stacks import Stack
 from penstock.scripts.render.screen import screen_of
 from penstock.scripts.security import offline_plan
@@ -44,7 +45,8 @@ def show(arguments: argparse.Namespace, environment: Environment, plans: Environ
     steps.line("offline", EMPTY)
     with tempfile.TemporaryDirectory(prefix="penstock-offline-") as folder:
         with steps.at("synth", "synthesizing the stacks with cdktf") as step:
-            stacks = in_order(wanted(offline_plan.stacks_offline(environment, plans, Path(folder, "out")), arguments.stacks))
+            made = offline_plan.stacks_offline(environment, plans, Path(folder, "out"))
+            stacks = StackOrder(wanted(made, arguments.stacks)).stacks
             step.said = f"{len(stacks)} stacks"
         with steps.at("plan", "planning the stacks") as step:
             planned = offline_plan.plans([stack for stack in stacks if not stack.on_kubernetes], Path(folder, "plans"), step.watch)

@@ -16,7 +16,7 @@ from penstock.scripts.cli.environment_argument import add_environment_argument, 
 from penstock.scripts.cli.output import add_output_argument, as_text
 from penstock.scripts.planning.app_path import add_app_path_argument
 from penstock.scripts.progress import Steps
-from penstock.scripts.provisioning.deployment import in_order
+from penstock.scripts.provisioning.stack_order import StackOrder
 from penstock.scripts.provisioning.stacks import Stack, synthesized
 from penstock.scripts.render.screen import screen_of
 from penstock.scripts.render.table import Column, table
@@ -56,7 +56,7 @@ def run(arguments: argparse.Namespace) -> int:
         return failed
     with Steps().at("synth", f"the stacks of {environment.name}") as step:
         make = stacks_with_keys if arguments.offline else _stacks
-        stacks = in_order(make(environment, planned, arguments.out))
+        stacks = StackOrder(make(environment, planned, arguments.out)).stacks
         step.said = f"{len(stacks)} stacks in {arguments.out}"
     counts = [(stack, len(stack.resources())) for stack in stacks]
     if arguments.output == "table":

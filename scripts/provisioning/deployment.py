@@ -5,7 +5,7 @@ Stacks that don't wait for each other are planned and applied at the same time: 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from threading import Lock
 from typing import Any
@@ -17,12 +17,11 @@ from penstock.scripts.provisioning import import_blocks, planned_changes
 from penstock.scripts.provisioning.api_server import ClusterAddress, cluster_address, reach
 from penstock.scripts.provisioning.apply_progress import ApplyProgress
 from penstock.scripts.provisioning.aws_access import AwsAccess
-from penstock.scripts.provisioning.dependency_order import Done
-from penstock.scripts.provisioning.dependency_order import in_order as side_by_side
 from penstock.scripts.provisioning.errors import ApiServerNotReached
 from penstock.scripts.provisioning.planned_changes import StackChanges
+from penstock.scripts.provisioning.stack_order import StackOrder
 from penstock.scripts.provisioning.stacks import Stack
-from penstock.scripts.provisioning.terraform import APPLY_LIMIT_S, Applied, Terraform, stop_all
+from penstock.scripts.provisioning.terraform import APPLY_LIMIT_S, Applied, Terraform
 from penstock.sizing.errors import PenstockError, raise_all
 
 # MSK's brokers take up to an hour, EKS a quarter of an hour; the provider's own timeouts are shorter.
@@ -91,7 +90,8 @@ class Deployment:
 
     def __post_init__(self) -> None:
         limit_s = APPLY_LIMIT_S if self.aws.environment.spec.endpoints else AWS_APPLY_LIMIT_S
-        self.stacks = in_order(self.stacks)
+        self._order = StackOrder(self.stacks)
+        self.stacks = self._order.stacks
         self._terraform = {
             stack.name: Terraform(stack.folder, environment=self.aws.variables, limit_s=self.limit_s, apply_limit_s=limit_s)
             for stack in self.stacks
@@ -114,7 +114,7 @@ class Deployment:
             FewerBrokers: INF-042.
             PenstockError: errors of Terraform or AWS.
         """
-        self._side_by_side(self._plan_order(), self._plan)
+        self._order.each(self._order.planned_after(), self._plan, self._terraform)
         # In order, whichever was planned first.
         self.planned = {stack.name: self.planned[stack.name] for stack in self.stacks}
         changes = [planned for planned in self.planned.values() if isinstance(planned, StackChanges)]
@@ -141,37 +141,8 @@ class Deployment:
             ApiServerNotReached: DEP-007, before the first charts stack.
             PenstockError: errors of Terraform.
         """
-        done = self._side_by_side(self._apply_order(), self._deployed)
+        done = self._order.each(self._order.applied_after(), self._deployed, self._terraform)
         return [done[stack.name] for stack in self.stacks]
-
-    def _side_by_side(self, after: Mapping[str, Sequence[str]], do: Callable[[Stack], Done]) -> dict[str, Done]:
-        """Does something with each stack, once it is done with those that it comes after; raises the errors of all that failed."""
-        by_name = {stack.name: stack for stack in self.stacks}
-        failed: dict[str, PenstockError] = {}
-
-        def guarded(name: str) -> Done:
-            try:
-                return do(by_name[name])
-            except PenstockError as error:
-                failed[name] = error
-                raise
-
-        try:
-            return side_by_side(after, guarded, interrupt=lambda: stop_all(self._terraform.values()))
-        except PenstockError:
-            raise_all(error for name in after if name in failed for error in failed[name].errors)
-            raise
-
-    def _plan_order(self) -> dict[str, tuple[str, ...]]:
-        """Stack -> those that are planned before it: whose outputs it uses; for charts, which need the API server, all of AWS."""
-        return {stack.name: (*self._aws_first(stack), *stack.inputs) for stack in self.stacks}
-
-    def _apply_order(self) -> dict[str, tuple[str, ...]]:
-        """Stack -> those that are applied before it: its dependencies; for charts, whose pods use AWS, all of AWS."""
-        return {stack.name: (*self._aws_first(stack), *stack.dependencies) for stack in self.stacks}
-
-    def _aws_first(self, stack: Stack) -> Iterable[str]:
-        return (other.name for other in self.stacks if stack.on_kubernetes and not other.on_kubernetes)
 
     def _plan(self, stack: Stack) -> None:
         waits_for = self._waits_for(stack)
@@ -257,11 +228,6 @@ class Deployment:
             if "cluster_endpoint" in stack.content().get("output", {}):
                 return cluster_address(self._terraform[stack.name].output())
         return None
-
-
-def in_order(stacks: Iterable[Stack]) -> list[Stack]:
-    """AWS stacks before charts stacks, each in dependency order."""
-    return sorted(stacks, key=lambda stack: stack.on_kubernetes)
 
 
 def wanted(stacks: Sequence[Stack], names: Sequence[str]) -> list[Stack]:

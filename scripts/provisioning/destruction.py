@@ -1,4 +1,7 @@
-"""A destroy in order: jobs, nodes, charts, then AWS from the last stack to the network; resources with data are kept."""
+"""A destroy in order: jobs, nodes, charts, then AWS from the last stack to the network; resources with data are kept.
+
+Stacks that don't need each other are destroyed at the same time: deleting a cluster takes as long as deleting brokers.
+"""
 
 from __future__ import annotations
 
@@ -12,9 +15,10 @@ from penstock.scripts.provisioning import bucket_data, import_blocks, keeping, p
 from penstock.scripts.provisioning.api_server import ClusterAddress, cluster_address, reach
 from penstock.scripts.provisioning.apply_progress import ApplyProgress
 from penstock.scripts.provisioning.aws_access import AwsAccess
-from penstock.scripts.provisioning.deployment import AWS_APPLY_LIMIT_S, PLAN_FILE, in_order
+from penstock.scripts.provisioning.deployment import AWS_APPLY_LIMIT_S, PLAN_FILE
 from penstock.scripts.provisioning.errors import StatefulLoss
 from penstock.scripts.provisioning.keeping import DestroyAction, StackState
+from penstock.scripts.provisioning.stack_order import StackOrder
 from penstock.scripts.provisioning.stacks import Stack
 from penstock.scripts.provisioning.terraform import APPLY_LIMIT_S, Applied, Terraform
 
@@ -60,7 +64,8 @@ class Destruction:
         others: Collection[str] = (),
         limit_s: float | None = None,
     ) -> None:
-        self._stacks = in_order(stacks)
+        self._order = StackOrder(stacks)
+        self._stacks = self._order.stacks
         self._aws = aws
         self._steps = steps
         self._buckets = buckets
@@ -78,7 +83,8 @@ class Destruction:
             NothingOfThatName: DEP-012.
             PenstockError: errors of Terraform or AWS.
         """
-        states = [self._state(stack) for stack in self._stacks]
+        read = self._order.each({stack.name: () for stack in self._stacks}, self._state, self._terraform)
+        states = [read[stack.name] for stack in self._stacks]
         holds_data = partial(bucket_data.holds_data, self._aws)
         return keeping.destroy_actions(states, buckets=self._buckets, others=self._others, holds_data=holds_data)
 
@@ -102,13 +108,20 @@ class Destruction:
             drain(api, self._steps)
 
     def destroy(self, destroy_actions: Sequence[DestroyAction]) -> list[DestroyedStack]:
-        """Destroy the stacks, last to first.
+        """Destroy the stacks, each after those that need it.
+
+        After a failure the stacks that the failed one needs are left out, and the others are destroyed.
+
+        Returns:
+            What was done to each stack, last to first.
 
         Raises:
             StatefulLoss: DEP-005, Terraform would destroy a resource that is kept.
             PenstockError: errors of Terraform or AWS.
         """
-        return [self._destroyed(action) for action in reversed(destroy_actions)]
+        by_name = {action.name: action for action in destroy_actions}
+        done = self._order.each(self._order.destroyed_after(), lambda stack: self._destroyed(by_name[stack.name]), self._terraform)
+        return [done[action.name] for action in reversed(destroy_actions)]
 
     def _state(self, stack: Stack) -> StackState:
         with self._steps.at(f"{stack.name} ", "reading the state") as step:

@@ -37,17 +37,18 @@ class PlainStacks:
         self.environment = environment
         self.folder = folder
 
-    def written(self, store: Mapping[str, Any] | None = None) -> list[Stack]:
+    def written(self, store: Mapping[str, Any] | None = None, reader: Mapping[str, Any] | None = None) -> list[Stack]:
         """Writes them, and says where.
 
         Args:
             store: more resources of the first: name -> arguments.
+            reader: more resources of the second.
         """
         reference = "data.terraform_remote_state.cross-stack-reference-input-store"
         remote = {"cross-stack-reference-input-store": {"backend": "s3", "config": self._place("store")}}
         made = {"data": {"input": "bucket"}, **(store or {})}
         outputs = {"cross-stack-output-data": {"value": "${terraform_data.data.output}", "sensitive": True}, "place": {"value": "here"}}
-        taken = {"log": {"input": f"${{{reference}.outputs.cross-stack-output-data}}"}}
+        taken = {"log": {"input": f"${{{reference}.outputs.cross-stack-output-data}}"}, **(reader or {})}
         return [
             self._write("store", (), {"resource": {"terraform_data": made}, "output": outputs}),
             self._write(
