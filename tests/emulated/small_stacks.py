@@ -31,24 +31,27 @@ class PlainStacks:
     Args:
         environment: whose they are, with a bucket for their state.
         folder: where they are written to.
+
+    Attributes:
+        reader: more resources of the second: name -> arguments.
     """
 
     def __init__(self, environment: Environment, folder: Path) -> None:
         self.environment = environment
         self.folder = folder
+        self.reader: Mapping[str, Any] = {}
 
-    def written(self, store: Mapping[str, Any] | None = None, reader: Mapping[str, Any] | None = None) -> list[Stack]:
+    def written(self, store: Mapping[str, Any] | None = None) -> list[Stack]:
         """Writes them, and says where.
 
         Args:
             store: more resources of the first: name -> arguments.
-            reader: more resources of the second.
         """
         reference = "data.terraform_remote_state.cross-stack-reference-input-store"
         remote = {"cross-stack-reference-input-store": {"backend": "s3", "config": self._place("store")}}
         made = {"data": {"input": "bucket"}, **(store or {})}
         outputs = {"cross-stack-output-data": {"value": "${terraform_data.data.output}", "sensitive": True}, "place": {"value": "here"}}
-        taken = {"log": {"input": f"${{{reference}.outputs.cross-stack-output-data}}"}, **(reader or {})}
+        taken = {"log": {"input": f"${{{reference}.outputs.cross-stack-output-data}}"}, **self.reader}
         return [
             self._write("store", (), {"resource": {"terraform_data": made}, "output": outputs}),
             self._write(

@@ -43,7 +43,8 @@ def test_after_a_failure_what_the_failed_one_needs_is_left_and_the_rest_is_destr
     plain: PlainStacks, tmp_path: Path
 ) -> None:
     mended = tmp_path / "mended"
-    store, reader = plain.written(reader=_ends_with(f"test -e {mended} || (echo no reader; exit 1)"))
+    plain.reader = _ends_with(f"test -e {mended} || (echo no reader; exit 1)")
+    store, reader = plain.written()
     more = plain.independent({"other": _ends_with("true"), "broken": _ends_with(f"test -e {mended} || (echo no broken; exit 1)")})
     stacks = [store, reader, *more]
     failing = _deployed(plain, stacks)
