@@ -19,9 +19,22 @@ class _Input(NamedTuple):
     path: str
 
 
-def output_folders(job: SpecFile) -> list[str]:
-    """The folders of the output bucket that a job writes to, sorted."""
-    return sorted({sink.path for sink in job.job.spec.file_sinks.values()})
+class Folder(NamedTuple):
+    """A folder on S3.
+
+    Args:
+        bucket: a bucket that the spec names; None for the environment's output bucket.
+        path: path in it.
+    """
+
+    bucket: str | None
+    path: str
+
+
+def output_folders(job: SpecFile) -> list[Folder]:
+    """The folders that a job writes to, sorted, those of the output bucket first."""
+    folders = {Folder(sink.bucket, sink.path) for sink in job.job.spec.file_sinks.values()}
+    return sorted(folders, key=lambda folder: (folder.bucket or "", folder.path))
 
 
 def refuse_shared_folders(jobs: Sequence[JobPlan]) -> None:
@@ -30,28 +43,29 @@ def refuse_shared_folders(jobs: Sequence[JobPlan]) -> None:
     Raises:
         PenstockError: INF-051 for each such sink.
     """
-    owners: list[tuple[str, str]] = []
+    owners: list[tuple[Folder, str]] = []
     faults: list[PenstockError] = []
     for job in jobs:
-        faults += [_overlap(job, name, path, other) for name, path, other in _taken(job.spec, owners)]
+        faults += [_overlap(job, name, folder, other) for name, folder, other in _taken(job.spec, owners)]
         owners += [(folder, job.name) for folder in output_folders(job.spec)]
     raise_all(faults)
 
 
-def _taken(job: SpecFile, owners: Sequence[tuple[str, str]]) -> list[tuple[str, str, tuple[str, str]]]:
-    sinks = job.job.spec.file_sinks
-    return [(name, sink.path, owner) for name, sink in sinks.items() for owner in owners if _one_in_the_other(sink.path, owner[0])]
+def _taken(job: SpecFile, owners: Sequence[tuple[Folder, str]]) -> list[tuple[str, Folder, tuple[Folder, str]]]:
+    folders = [(name, Folder(sink.bucket, sink.path)) for name, sink in job.job.spec.file_sinks.items()]
+    return [(name, folder, owner) for name, folder in folders for owner in owners if _one_in_the_other(folder, owner[0])]
 
 
-def _one_in_the_other(one: str, other: str) -> bool:
-    return f"{one}/".startswith(f"{other}/") or f"{other}/".startswith(f"{one}/")
+def _one_in_the_other(one: Folder, other: Folder) -> bool:
+    path, path2 = f"{one.path}/", f"{other.path}/"
+    return one.bucket == other.bucket and (path.startswith(path2) or path2.startswith(path))
 
 
-def _overlap(job: JobPlan, sink: str, path: str, owner: tuple[str, str]) -> PenstockError:
+def _overlap(job: JobPlan, sink: str, folder: Folder, owner: tuple[Folder, str]) -> PenstockError:
     place = ("spec", "sinks", sink, "files", "path")
-    folder, name = owner
-    need = f"a separate folder; job {name} writes to {folder}"
-    return job.spec.document.locate(OutputsOverlap(path=dotted(place), given=path, need=need, fix=f"path: {job.name}"), place)
+    other, name = owner
+    need = f"a separate folder; job {name} writes to {other.path}"
+    return job.spec.document.locate(OutputsOverlap(path=dotted(place), given=folder.path, need=need, fix=f"path: {job.name}"), place)
 
 
 def refuse_inputs_that_begin_alike(jobs: Sequence[JobPlan]) -> None:

@@ -116,18 +116,21 @@ def _bucket_arn(name: str | None, buckets: Buckets) -> str:
 
 
 def _output(job: SpecFile, buckets: Buckets) -> list[Statement]:
-    folders = output_folders(job)
+    """Files that the job writes. For a bucket with another key, that key's policy must allow the job's role."""
+    folders: dict[str, list[str]] = {}
+    for bucket, folder in output_folders(job):
+        folders.setdefault(_bucket_arn(bucket, buckets), []).append(folder)
     if not folders:
         return []
     return [
-        _list("ListOwnOutput", buckets.output_arn, folders),
+        *(_list(f"ListOwnOutput{number}", arn, paths) for number, (arn, paths) in enumerate(folders.items(), 1)),
         # This action has no condition on a folder. It lists the names of others' uploads in progress, and grants no access to them.
-        allow("ListUnfinishedUploads", ["s3:ListBucketMultipartUploads"], [buckets.output_arn]),
+        allow("ListUnfinishedUploads", ["s3:ListBucketMultipartUploads"], list(folders)),
         # No DeleteObject: published files are permanent.
         allow(
             "WriteOwnOutput",
             ["s3:GetObject", "s3:PutObject", "s3:AbortMultipartUpload"],
-            [f"{buckets.output_arn}/{folder}/*" for folder in folders],
+            [f"{arn}/{folder}/*" for arn, paths in folders.items() for folder in paths],
         ),
     ]
 
@@ -146,8 +149,9 @@ def _with_all_below(paths: Sequence[str]) -> list[str]:
 
 def _key(job: SpecFile, buckets: Buckets) -> Statement:
     """Only through S3 and for these buckets. The encryption context is the bucket's ARN if it has a bucket key, else the object's."""
-    read = any(source.bucket is None for source in job.job.spec.file_sources.values())
-    arns = [buckets.checkpoints_arn, *([buckets.output_arn] if output_folders(job) or read else [])]
+    read = [source.bucket for source in job.job.spec.file_sources.values()]
+    written = [bucket for bucket, _ in output_folders(job)]
+    arns = [buckets.checkpoints_arn, *([buckets.output_arn] if None in (*read, *written) else [])]
     condition: Condition = {
         "StringEquals": {"kms:ViaService": buckets.service},
         "StringLike": {"kms:EncryptionContext:aws:s3:arn": [context for arn in arns for context in (arn, f"{arn}/*")]},

@@ -92,7 +92,7 @@ class Files:
     Args:
         name: name of the sink in the spec.
         sink: sink of the spec.
-        bucket: output bucket of the environment.
+        bucket: bucket of the files.
         query: id that distinguishes the files of this query from those of an earlier one with another checkpoint; part of the file
             names.
         checkpoint: checkpoint with the manifests and chunks.
@@ -109,7 +109,7 @@ class Files:
     @classmethod
     def of(cls, name: str, sink: FileSink, context: SinkContext) -> Files:
         """Builds the sink from its spec."""
-        return cls(name, sink, context.output_bucket, context.identity, context.checkpoint)
+        return cls(name, sink, sink.bucket or context.output_bucket, context.identity, context.checkpoint)
 
     def check(self) -> None:
         """Publishes what the previous run decided but did not finish.

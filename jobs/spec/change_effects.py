@@ -207,6 +207,7 @@ _EFFECTS: dict[str, FieldEffect] = {
         (
             "spec.sinks.*",
             "spec.sinks.*.files.path",
+            "spec.sinks.*.files.bucket",
             "spec.sinks.*.files.format",
             "spec.sinks.*.files.prefix",
             "spec.sinks.*.files.suffix",

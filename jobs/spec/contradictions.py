@@ -11,7 +11,7 @@ from penstock.jobs.spec.checkpoint_settings import MOST_BATCHES, asked_batches
 from penstock.jobs.spec.client_properties import faults_of_sink, faults_of_source
 from penstock.jobs.spec.connections import connection_names, named_connections
 from penstock.jobs.spec.job import JobSpec, StreamingJob
-from penstock.jobs.spec.sinks import ToFunction
+from penstock.jobs.spec.sinks import FileSink, ToFunction
 from penstock.jobs.spec.sources import FromSocket, KafkaSource
 from penstock.jobs.spec.topics import TopicSettings
 from penstock.sizing.errors import PenstockError
@@ -232,18 +232,19 @@ def _paths_that_leave_the_bucket(document: Document, job: StreamingJob) -> list[
 def _paths_in_one_another(document: Document, job: StreamingJob) -> list[PenstockError]:
     """A reader of one sink would read the files of the other, and both would use the same file names."""
     faults: list[PenstockError] = []
-    taken: list[tuple[str, str]] = []
+    taken: list[tuple[str, FileSink]] = []
     for name, sink in job.spec.file_sinks.items():
-        for other, folder in taken:
-            if _lie_in_each_other(sink.path, folder):
-                fault = Contradiction(given=sink.path, need=f"a separate folder; sink {other} writes to {folder}", fix="use another path")
+        for other, files in taken:
+            if sink.bucket == files.bucket and _lie_in_each_other(sink.path, files.path):
+                need = f"a separate folder; sink {other} writes to {files.path}"
+                fault = Contradiction(given=sink.path, need=need, fix="use another path")
                 faults.append(document.locate(fault, ("spec", "sinks", name, "files", "path")))
-        taken.append((name, sink.path))
+        taken.append((name, sink))
     return faults
 
 
 def _paths_read_and_written(document: Document, job: StreamingJob) -> list[PenstockError]:
-    """A source of files includes subfolders. A path in another bucket may equal that of a sink."""
+    """A source of files includes subfolders. Paths of two buckets may be equal."""
     return [
         document.locate(
             Contradiction(need=f"a folder that the job does not write; sink {name} writes to {sink.path}", fix="use another path"),
@@ -251,7 +252,7 @@ def _paths_read_and_written(document: Document, job: StreamingJob) -> list[Penst
         )
         for read, source in job.spec.file_sources.items()
         for name, sink in job.spec.file_sinks.items()
-        if source.bucket is None and _lie_in_each_other(source.path, sink.path)
+        if source.bucket == sink.bucket and _lie_in_each_other(source.path, sink.path)
     ]
 
 

@@ -14,6 +14,8 @@ from penstock.sizing.units import CPU_PATTERN, DURATION_PATTERN, MEMORY_PATTERN,
 NAME_PATTERN = r"^[a-z]([a-z0-9-]{0,43}[a-z0-9])?$"
 # Kafka: org.apache.kafka.common.internals.Topic, legal characters and at most 249 of them.
 TOPIC_PATTERN = r"^[a-zA-Z0-9._-]{1,249}$"
+# Amazon S3 User Guide, "General purpose bucket naming rules".
+BUCKET_PATTERN = r"^[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]$"
 PATH_PATTERN = r"^[A-Za-z0-9._=-]+(/[A-Za-z0-9._=-]+)*$"
 
 
@@ -30,6 +32,7 @@ Millicores = Annotated[int, *_text(cpu_millicores, CPU_PATTERN, "CPU: 4, 0.5, 50
 DurationMs = Annotated[int, *_text(duration_ms, DURATION_PATTERN, "a duration: 500ms, 10s, 2m, 1h, 7d")]
 Name = Annotated[str, Field(pattern=NAME_PATTERN)]
 Topic = Annotated[str, Field(pattern=TOPIC_PATTERN)]
+BucketName = Annotated[str, Field(pattern=BUCKET_PATTERN)]
 
 
 def _zone(value: str) -> str:

@@ -9,7 +9,7 @@ from pydantic import AfterValidator, Field, model_validator
 
 from penstock.jobs.spec.client_properties import Properties
 from penstock.jobs.spec.kinds import OneKind
-from penstock.jobs.spec.part import PATH_PATTERN, DurationMs, Name, Part, SizeBytes, Topic, Zone
+from penstock.jobs.spec.part import PATH_PATTERN, BucketName, DurationMs, Name, Part, SizeBytes, Topic, Zone
 
 PREFIX_PATTERN = r"^[A-Za-z0-9._-]*$"
 COLUMN_PATTERN = r"^[A-Za-z_][A-Za-z0-9_]*$"
@@ -52,7 +52,8 @@ class FileSink(Part):
     """Files on S3.
 
     Args:
-        path: path below the environment's output bucket.
+        path: path below the environment's output bucket, or below `bucket`.
+        bucket: another bucket.
         format: JSON lines or Parquet.
         prefix: prefix of the name of each part file.
         suffix: suffix of the name of each part file; by default ``.json`` or ``.parquet``.
@@ -64,6 +65,7 @@ class FileSink(Part):
     """
 
     path: Annotated[str, Field(pattern=PATH_PATTERN)]
+    bucket: BucketName | None = None
     format: Literal["json", "parquet"] = "json"
     prefix: Annotated[str, Field(pattern=PREFIX_PATTERN)] = "part-"
     suffix: Annotated[str, Field(pattern=PREFIX_PATTERN)] | None = None

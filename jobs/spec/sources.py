@@ -9,7 +9,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, TypeAdapter, Valida
 
 from penstock.jobs.spec.client_properties import Properties
 from penstock.jobs.spec.kinds import OneKind
-from penstock.jobs.spec.part import PATH_PATTERN, DurationMs, Name, Part, Topic, exactly_one
+from penstock.jobs.spec.part import PATH_PATTERN, BucketName, DurationMs, Name, Part, Topic, exactly_one
 from penstock.jobs.spec.times import DATE_TIME_PATTERN, LATEST_MS, TIME_NEEDED, TimeMs
 
 # Values of `startingOffsets` other than a point in time.
@@ -189,7 +189,7 @@ class FilesSource(Part):
     """
 
     path: Annotated[str, Field(pattern=PATH_PATTERN)]
-    bucket: Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]$")] | None = None
+    bucket: BucketName | None = None
     format: Literal["json", "csv", "text", "parquet"] = "json"
     csv: Csv | None = None
     max_files_per_trigger: Annotated[int, Field(ge=1)] | None = None

@@ -10,7 +10,7 @@ from typing import Literal
 from pydantic import BaseModel, ConfigDict, Field
 from pydantic.alias_generators import to_camel
 
-from penstock.jobs.spec.sinks import Sink, ToConsole, ToFiles, ToFunction, ToKafka, ToPostgres, ToRedis, ToWebhook
+from penstock.jobs.spec.sinks import FileSink, Sink, ToConsole, ToFiles, ToFunction, ToKafka, ToPostgres, ToRedis, ToWebhook
 from penstock.jobs.spec.sources import FromFiles, FromKafka, FromSocket, Source
 from penstock.jobs.state_schema import StateSchema
 
@@ -71,7 +71,8 @@ class SinkRecord(_Record):
     Args:
         name: in the spec.
         kind: what ``place`` is.
-        place: the topic, the path in the output bucket, the connection with the table or the prefix of the keys, or the function.
+        place: the topic, the path in the output bucket or the URL of a folder in another, the connection with the table or the prefix of
+            the keys, or the function.
         guarantee: of files, topics and what only sends; None where it depends on the rows or on the app.
     """
 
@@ -90,7 +91,7 @@ class SinkRecord(_Record):
         """
         match sink:
             case ToFiles(files=files):
-                return cls(name=name, kind="files", place=files.path, guarantee="exactly-once")
+                return cls(name=name, kind="files", place=_folder(files), guarantee="exactly-once")
             case ToKafka(kafka=kafka):
                 return cls(name=name, kind="topic", place=kafka.topic, guarantee=kafka.guarantee)
             case ToPostgres(postgres=postgres):
@@ -156,3 +157,7 @@ class QueryRecord(_Record):
             sinks=None if sinks is None else tuple(sinks),
             output_mode=output_mode,
         )
+
+
+def _folder(files: FileSink) -> str:
+    return files.path if files.bucket is None else f"s3a://{files.bucket}/{files.path}"

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from penstock.jobs.local.recording import Record, Recorded
 from penstock.jobs.spec import FilesSource, SpecFile
+from penstock.scripts.provisioning.bucket_location import location
 
 if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
@@ -17,6 +18,15 @@ _FILES = 3
 def source_of(spec: SpecFile, path: str) -> FilesSource | None:
     """The file source with a path; None for a topic."""
     return next((source for source in spec.job.spec.file_sources.values() if source.path == path), None)
+
+
+def make_buckets(s3: S3Client, spec: SpecFile) -> None:
+    """Creates the buckets that the spec names: on AWS they exist already."""
+    job = spec.job.spec
+    named = {source.bucket for source in job.file_sources.values()} | {sink.bucket for sink in job.file_sinks.values()} - {None}
+    there = {bucket["Name"] for bucket in s3.list_buckets()["Buckets"]} if named else set()
+    for name in sorted(bucket for bucket in named - there if bucket is not None):
+        s3.create_bucket(Bucket=name, **location(s3.meta.region_name))
 
 
 def write(s3: S3Client, bucket: str, source: FilesSource, records: list[Record]) -> list[Recorded]:

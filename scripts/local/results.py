@@ -86,15 +86,16 @@ class Results:
                 yield json.loads(value)
 
     def _files(self, sink: FileSink) -> Result:
-        files = recorded_run.output_files(self.s3, self.bucket, sink.path)
-        rows = self._parquet(files) if sink.format == "parquet" else recorded_run.output_rows(self.s3, self.bucket, files)
-        return Result(f"s3a://{self.bucket}/{sink.path}/", rows, len(files), sum(file.bytes for file in files))
+        bucket = sink.bucket or self.bucket
+        files = recorded_run.output_files(self.s3, bucket, sink.path)
+        rows = self._parquet(bucket, files) if sink.format == "parquet" else recorded_run.output_rows(self.s3, bucket, files)
+        return Result(f"s3a://{bucket}/{sink.path}/", rows, len(files), sum(file.bytes for file in files))
 
-    def _parquet(self, files: Iterable[recorded_run.OutputFile]) -> Iterator[Row]:
+    def _parquet(self, bucket: str, files: Iterable[recorded_run.OutputFile]) -> Iterator[Row]:
         import pyarrow.parquet as pq
 
         for file in files:
-            body = self.s3.get_object(Bucket=self.bucket, Key=file.key)["Body"].read()
+            body = self.s3.get_object(Bucket=bucket, Key=file.key)["Body"].read()
             yield from map(_plain, pq.read_table(io.BytesIO(body), partitioning=None).to_pylist())
 
     def _table(self, sink: PostgresSink) -> Iterator[Row]:

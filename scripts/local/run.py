@@ -141,6 +141,7 @@ class LocalRun:
         Raises:
             InputFailed: RUN-013.
         """
+        local_files.make_buckets(self.local.s3, self.job.spec)
         for topic, some in records.items():
             if (files := local_files.source_of(self.job.spec, topic)) is not None:
                 self.files[topic] = local_files.write(self.local.s3, self.local.environment.spec.buckets.output, files, some)

@@ -11,13 +11,12 @@ from botocore.exceptions import ClientError
 
 from penstock.infra.environment import Environment
 from penstock.scripts.provisioning.aws_access import AwsAccess, code_of, translated
+from penstock.scripts.provisioning.bucket_location import location
 from penstock.scripts.provisioning.errors import BucketOfAnother, StateBucketMissing, StatePlaceUnfit
 
 # A state is a few hundred KiB and is written at each apply; old versions are for recovery, not forever.
 EXPIRE_OLD_STATES_AFTER_DAYS = 90
 ABORT_UPLOADS_AFTER_DAYS = 7
-# Source: Amazon S3 API reference, CreateBucket: the only region that must not be named.
-_NAMELESS_REGION = "us-east-1"
 _NOT_SET = {
     "ServerSideEncryptionConfigurationNotFoundError",
     "NoSuchPublicAccessBlockConfiguration",
@@ -137,9 +136,8 @@ def _exists(s3: Any, environment: Environment, bucket: str) -> bool:
 
 def _create(s3: Any, environment: Environment, bucket: str) -> None:
     region = environment.spec.region
-    where = {} if region == _NAMELESS_REGION else {"CreateBucketConfiguration": {"LocationConstraint": region}}
     try:
-        s3.create_bucket(Bucket=bucket, **where)
+        s3.create_bucket(Bucket=bucket, **location(region))
     except ClientError as error:
         if code_of(error) == "BucketAlreadyExists":
             raise _of_another(environment, bucket, "S3 returns BucketAlreadyExists") from None

@@ -69,6 +69,7 @@ def expect(recording):
 VISITS = (
     SPEC.replace("clicks", "visits")
     .replace("time: {field: at, outOfOrderness: 10s}", "time: {kind: processing}")
+    .replace("path: visits", "path: visits, bucket: team-lake")
     .replace("input: {visits: visits.jsonl}", "input: {visits: clicks.jsonl}\n    expect: visits_expect:expect")
 )
 LINES = """\

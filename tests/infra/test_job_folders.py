@@ -15,14 +15,14 @@ from tests.infra.environments import read
 from tests.infra.test_job_rights import spec
 
 
-def two_jobs(folder: Path, first: str, second: str) -> EnvironmentPlans:
-    """An environment with two jobs that write to these folders."""
-    for name, path in (("one", first), ("two", second)):
+def two_jobs(folder: Path, first: dict[str, Any], second: dict[str, Any]) -> EnvironmentPlans:
+    """An environment with two jobs that write these files."""
+    for name, files in (("one", first), ("two", second)):
         spec(
             folder,
             name,
             sinks={
-                "out": {"files": {"path": path}},
+                "out": {"files": files},
                 "errors": {"kafka": {"topic": f"{name}-e"}},
                 "late": {"kafka": {"topic": f"{name}-l"}},
             },
@@ -33,7 +33,7 @@ def two_jobs(folder: Path, first: str, second: str) -> EnvironmentPlans:
 @pytest.mark.parametrize(("first", "second"), [("data", "data"), ("data", "data/two"), ("data/one", "data")])
 def test_two_jobs_that_write_to_one_folder_are_refused_with_the_line(tmp_path: Path, first: str, second: str) -> None:
     with pytest.raises(PenstockError) as raised:
-        refuse_shared_folders(two_jobs(tmp_path, first, second).jobs)
+        refuse_shared_folders(two_jobs(tmp_path, {"path": first}, {"path": second}).jobs)
     (fault,) = raised.value.errors
     assert isinstance(fault, OutputsOverlap)
     assert fault.path == "spec.sinks.out.files.path"
@@ -43,7 +43,14 @@ def test_two_jobs_that_write_to_one_folder_are_refused_with_the_line(tmp_path: P
 
 
 def test_folders_that_only_begin_alike_are_two(tmp_path: Path) -> None:
-    refuse_shared_folders(two_jobs(tmp_path, "data", "data-2").jobs)
+    refuse_shared_folders(two_jobs(tmp_path, {"path": "data"}, {"path": "data-2"}).jobs)
+
+
+def test_one_path_in_two_buckets_is_two_folders(tmp_path: Path) -> None:
+    two = two_jobs(tmp_path, {"path": "data"}, {"path": "data", "bucket": "lake"}).jobs
+    refuse_shared_folders(two)
+    with pytest.raises(OutputsOverlap):
+        refuse_shared_folders(two_jobs(tmp_path, {"path": "data", "bucket": "lake"}, {"path": "data/two", "bucket": "lake"}).jobs)
 
 
 def reading(folder: Path, first: dict[str, Any], second: dict[str, Any]) -> EnvironmentPlans:

@@ -58,7 +58,7 @@ def test_these_are_all_the_statements_and_no_one_denies(rights: list[Statement])
     assert set(by_sid(rights)) == {
         "ListOwnCheckpoints",
         "UseOwnCheckpoints",
-        "ListOwnOutput",
+        "ListOwnOutput1",
         "ListUnfinishedUploads",
         "WriteOwnOutput",
         "UseKeyByS3",
@@ -242,6 +242,15 @@ def test_files_are_read_where_they_lie_and_nowhere_else(tmp_path: Path) -> None:
     assert not listed(rights, "arn:aws:s3:::the-lake", "") and not listed(rights, "arn:aws:s3:::the-lake", None)
 
 
+def test_files_are_written_to_a_bucket_that_the_sink_names_and_nowhere_else(tmp_path: Path) -> None:
+    lake = "arn:aws:s3:::the-lake"
+    rights = statements(spec(tmp_path, "writes-files", sinks={"out": {"files": {"path": "b", "bucket": "the-lake"}}}), BUCKETS, BROKERS)
+    assert may(rights, "s3:PutObject", f"{lake}/b/x") and may(rights, "s3:AbortMultipartUpload", f"{lake}/b/x")
+    assert listed(rights, lake, "b/") and may(rights, "s3:ListBucketMultipartUploads", lake)
+    assert not may(rights, "s3:PutObject", f"{lake}/bc/x") and not may(rights, "s3:DeleteObject", f"{lake}/b/x")
+    assert not may(rights, "s3:PutObject", f"{OUTPUT}/b/x") and not may(rights, "s3:ListBucketMultipartUploads", OUTPUT)
+
+
 def test_a_savepoint_that_the_spec_names_is_read_and_nothing_beside_it(tmp_path: Path) -> None:
     other, own = "arn:aws:s3:::others-checkpoints", f"{CHECKPOINTS}/clicks/savepoints/one/manifest.json"
     assert not may(statements(spec(tmp_path, "plain"), BUCKETS, BROKERS), "s3:GetObject", own)
@@ -257,7 +266,7 @@ def test_a_savepoint_that_the_spec_names_is_read_and_nothing_beside_it(tmp_path:
 def test_what_a_job_does_not_have_it_has_no_rights_for(tmp_path: Path) -> None:
     topics = {name: {"kafka": {"topic": f"t-{name}"}} for name in ("out", "errors", "late")}
     alone = by_sid(statements(spec(tmp_path, "topics-alone", sinks=topics), BUCKETS, BROKERS))
-    assert {"ListOwnOutput", "ListUnfinishedUploads", "WriteOwnOutput"}.isdisjoint(alone)
+    assert {"ListOwnOutput1", "ListUnfinishedUploads", "WriteOwnOutput"}.isdisjoint(alone)
     assert alone["UseKeyByS3"]["Condition"]["StringLike"]["kms:EncryptionContext:aws:s3:arn"] == [CHECKPOINTS, f"{CHECKPOINTS}/*"]
     files = by_sid(statements(spec(tmp_path, "files-alone", sinks={"out": {"files": {"path": "files-alone"}}}), BUCKETS, BROKERS))
     assert {"WriteOwnTopics", "UseOwnTransactions"}.isdisjoint(files)
@@ -276,6 +285,6 @@ def test_no_two_jobs_of_the_shipped_environments_touch_each_others_folders() -> 
     for job in jobs:
         rights = statements(job.spec, BUCKETS, BROKERS)
         for other in (other for other in jobs if other.name != job.name):
-            folders = [f"{CHECKPOINTS}/{other.name}", *(f"{OUTPUT}/{folder}" for folder in output_folders(other.spec))]
+            folders = [f"{CHECKPOINTS}/{other.name}", *(f"{OUTPUT}/{folder.path}" for folder in output_folders(other.spec))]
             for action in ("s3:GetObject", "s3:PutObject", "s3:DeleteObject"):
                 assert not any(may(rights, action, f"{folder}/x") for folder in folders)

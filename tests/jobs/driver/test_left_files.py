@@ -49,6 +49,8 @@ def test_what_is_open_or_decided_and_not_published_is_left(checkpoint: Checkpoin
     # Those of another path are published there, and so nothing is left; a topic of this name publishes none.
     assert _left(checkpoint, OUT.model_copy(update={"place": "views"})) == []
     assert len(_left(checkpoint, SinkRecord(name="out", kind="topic", place="clicks"))) == 1
+    # What was staged in one bucket can't be published in another.
+    assert len(_left(checkpoint, OUT.model_copy(update={"place": "s3a://lake/clicks"}))) == 1
 
 
 def test_a_job_that_was_stopped_leaves_none(checkpoint: Checkpoint) -> None:

@@ -190,6 +190,20 @@ def test_a_bounded_run_reads_what_has_an_end(tmp_path: Path) -> None:
     assert faults(tmp_path, socket) == [("SPEC-008", 12, "spec.sources.a.socket")]
 
 
+def test_folders_of_two_buckets_are_two_and_of_one_bucket_must_be_separate(tmp_path: Path) -> None:
+    out = "out: {files: {path: clicks}}"
+    more = out + "\n    more: {files: {path: clicks/more, bucket: lake}}"
+    assert load_text(tmp_path, changed(out, more)).job.spec.file_sinks["more"].bucket == "lake"
+    same = changed(out, more.replace("path: clicks}", "path: clicks, bucket: lake}"))
+    assert faults(tmp_path, same) == [("SPEC-008", 14, "spec.sinks.more.files.path")]
+    source = "kafka: {topic: clicks, partitions: 4}"
+    reading = changed(out, more).replace(source, "files: {path: clicks, bucket: lake}")
+    assert faults(tmp_path, reading) == [("SPEC-008", 10, "spec.sources.a.files.path")]
+    assert faults(tmp_path, reading.replace(", bucket: lake}}\n    errors", "}}\n    errors")) == [
+        ("SPEC-008", 14, "spec.sinks.more.files.path")
+    ]
+
+
 def test_a_name_that_is_not_allowed_is_shown_itself(tmp_path: Path) -> None:
     with pytest.raises(PenstockError) as error:
         load_text(tmp_path, changed("out: {", "Out Put: {"))
