@@ -13,13 +13,14 @@ from penstock.jobs.sources.extremes import outside_of_the_calendar, parsed
 from penstock.jobs.spec import KafkaKey
 
 
-def key_columns(key: KafkaKey, schema: StructType, where: str) -> tuple[Column, Column]:
+def key_columns(key: KafkaKey, schema: StructType, where: str, text: Column) -> tuple[Column, Column]:
     """The row of a tombstone.
 
     Args:
         key: format and fields of the key.
         schema: fields of the source.
         where: the source in the app, for errors.
+        text: the key as text.
 
     Returns:
         A struct of `schema` whose fields are null except those of the key, and the error of the key (null for none).
@@ -33,7 +34,6 @@ def key_columns(key: KafkaKey, schema: StructType, where: str) -> tuple[Column, 
         raise BadDeclaration(
             path=where, given=schema.simpleString(), need=need, fix=f"add {', '.join(gone)}, or correct the key in the spec"
         )
-    text = F.col("key").cast("string")
     known = _as_text(text, schema[key.fields[0]]) if key.format == "text" else _as_json(text, key, schema)
     columns = {field.name: F.lit(None).cast(field.dataType) for field in schema.fields} | known
     row = F.struct(*(column.alias(name) for name, column in columns.items()))

@@ -13,7 +13,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import BinaryType, StringType, StructType
 
 from penstock.jobs.errors import BadDeclaration
-from penstock.jobs.sources import avro_values, csv_values, json_values
+from penstock.jobs.sources import avro_values, csv_values, debezium_values, json_values
 from penstock.jobs.sources.avro_values import AvroSchema
 from penstock.jobs.sources.extremes import outside_of_the_calendar
 from penstock.jobs.sources.keys import key_columns
@@ -32,13 +32,13 @@ class Values:
     """Format of values.
 
     Args:
-        form: ``json``, ``avro``, ``csv``, ``text`` or ``bytes``.
+        form: ``json``, ``debezium``, ``avro``, ``csv``, ``text`` or ``bytes``.
         csv: settings for CSV.
         avro: schema for Avro.
         deletes: fields and format of a tombstone's key, if tombstones delete; None: a record without a value is an error.
     """
 
-    form: Literal["json", "avro", "csv", "text", "bytes"]
+    form: Literal["json", "debezium", "avro", "csv", "text", "bytes"]
     csv: Csv | None = None
     avro: AvroSchema | None = None
     deletes: KafkaKey | None = None
@@ -54,8 +54,8 @@ def read(records: DataFrame, values: Values, schema: StructType, where: str) -> 
         where: the source in the app, for errors.
 
     Returns:
-        The records with ``_value`` (struct of `schema`; null for an invalid record), ``_reason`` (null for a row) and, if tombstones
-        delete, ``_deleted``.
+        The records with ``_value`` (struct of `schema`; null for an invalid record), ``_reason`` (null for a row) and, of Debezium's
+        change events or if tombstones delete, ``_deleted``.
 
     Raises:
         BadDeclaration: JOB-004, a schema that such values can't have.
@@ -63,29 +63,40 @@ def read(records: DataFrame, values: Values, schema: StructType, where: str) -> 
     frame = _parsed(records, values, schema, where)
     reason = F.when(F.col("value").isNull(), F.lit("the record has no value")).otherwise(F.col(WRONG))
     value = F.col(VALUE)
-    frame = frame.withColumn(REASON, F.coalesce(reason, *misfits(value, schema)))
+    removed = F.coalesce(debezium_values.REMOVED, F.lit(False)) if values.form == "debezium" else F.lit(False)
+    frame = frame.withColumn(REASON, F.coalesce(reason, *misfits(value, schema, removed)))
     # The fields of invalid records are hidden from the app's expressions, which could fail on them.
     fields = F.when(F.col(REASON).isNull(), F.struct(*(value[name].alias(name) for name in schema.names)))
-    if values.deletes is None:
-        return frame.withColumn(VALUE, fields).drop(WRONG)
+    frame = frame.withColumn(VALUE, fields)
+    if values.form == "debezium":
+        frame = frame.withColumn(DELETED, removed).drop(debezium_values.REMOVED)
+    return (frame if values.deletes is None else _with_tombstones(frame, values, values.deletes, schema, where)).drop(WRONG)
+
+
+def _with_tombstones(frame: DataFrame, values: Values, deletes: KafkaKey, schema: StructType, where: str) -> DataFrame:
+    """Rows of the keys of records without a value, instead of a reason."""
     gone = F.col("value").isNull()
-    key, wrong = key_columns(values.deletes, schema, where)
+    text = debezium_values.unwrapped_key(F.col("key")) if values.form == "debezium" else F.col("key").cast("string")
+    key, wrong = key_columns(deletes, schema, where, text)
+    deleted = F.col(DELETED) if values.form == "debezium" else F.lit(False)
     return (
         frame.withColumn(REASON, F.when(gone, wrong).otherwise(F.col(REASON)))
-        .withColumn(VALUE, F.when(gone, F.when(wrong.isNull(), key)).otherwise(fields))
-        .withColumn(DELETED, gone)
-        .drop(WRONG)
+        .withColumn(VALUE, F.when(gone, F.when(wrong.isNull(), key)).otherwise(F.col(VALUE)))
+        .withColumn(DELETED, gone | deleted)
     )
 
 
-def misfits(value: Column, schema: StructType) -> list[Column]:
+def misfits(value: Column, schema: StructType, removed: Column | None = None) -> list[Column]:
     """Errors of parsed fields; null for each valid one.
 
     Args:
         value: a struct of the fields.
         schema: schema of the fields.
+        removed: whether it is the row of a delete, in which fields may be missing that the schema requires: databases log the key alone.
     """
-    missing = [F.when(value[field.name].isNull(), F.lit(f"{field.name} is missing")) for field in schema.fields if not field.nullable]
+    stays = F.lit(True) if removed is None else ~removed
+    required = [field.name for field in schema.fields if not field.nullable]
+    missing = [F.when(stays & value[name].isNull(), F.lit(f"{name} is missing")) for name in required]
     outside = {field.name: outside_of_the_calendar(value[field.name], field.dataType) for field in schema.fields}
     messages = {name: F.lit(f"{name} is not within the years 0001 to 9999") for name in schema.names}
     return missing + [F.when(wrong, messages[name]) for name, wrong in outside.items() if wrong is not None]
@@ -94,6 +105,8 @@ def misfits(value: Column, schema: StructType) -> list[Column]:
 def _parsed(records: DataFrame, values: Values, schema: StructType, where: str) -> DataFrame:
     if values.form == "json":
         return json_values.parsed(records, schema)
+    if values.form == "debezium":
+        return debezium_values.parsed(records, schema)
     if values.form == "csv":
         return csv_values.parsed(records, schema, values.csv or Csv())
     if values.form == "avro":

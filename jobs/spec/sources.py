@@ -121,7 +121,8 @@ class KafkaSource(Part):
         group_id: the consumer group whose committed offsets count, that offsets are committed to, and that Spark's consumers name; by
             default ``penstock.<job>``, and for Spark's consumers groups of their own.
         starting_group: another consumer group whose committed offsets count. Nothing is committed to it.
-        value: format of a record's value; ``text`` and ``bytes`` read it as the only field of the schema.
+        value: format of a record's value; ``text`` and ``bytes`` read it as the only field of the schema, ``debezium`` the row of a change
+            event, with ``_deleted`` true for that of a delete.
         avro: required for Avro values.
         csv: for CSV values.
         tombstones: how a record without a value is read: ``quarantine`` as an error, ``delete`` as a row whose fields are null except
@@ -144,7 +145,7 @@ class KafkaSource(Part):
     starting_offsets: StartingOffsets = "committed-or-latest"
     group_id: Annotated[str, Field(pattern=STARTING_GROUP_PATTERN)] | None = None
     starting_group: Annotated[str, Field(pattern=STARTING_GROUP_PATTERN)] | None = None
-    value: Literal["json", "avro", "csv", "text", "bytes"] = "json"
+    value: Literal["json", "debezium", "avro", "csv", "text", "bytes"] = "json"
     avro: Avro | None = None
     csv: Csv | None = None
     tombstones: Literal["quarantine", "delete"] = "quarantine"
@@ -167,6 +168,8 @@ class KafkaSource(Part):
             raise ValueError("startingGroup only with startingOffsets: committed or committed-or-...")
         if self.group_id is not None and self.group_id_prefix is not None:
             raise ValueError("groupId or groupIdPrefix: with groupId, Spark's consumers name that group")
+        if self.value == "debezium" and self.key is not None and self.key.format != "json":
+            raise ValueError("key: {format: json, ...} with value: debezium, whose keys are objects")
         if (self.tombstones == "delete") != (self.key is not None):
             raise ValueError("key: {fields: [...]} with tombstones: delete, and only with it")
         return self

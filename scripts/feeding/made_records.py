@@ -32,6 +32,7 @@ from pyspark.sql.types import (
 )
 
 from penstock.jobs.local.recording import Record
+from penstock.jobs.sources.debezium_values import METADATA
 from penstock.jobs.spec import Csv, EventTime, FromKafka
 from penstock.scripts.feeding.errors import NothingToFeed
 from penstock.scripts.feeding.event_times import written_at
@@ -84,7 +85,15 @@ class RecordMaker:
         key = None if kafka.key is None else self._key(values, kafka.key.fields, as_json=kafka.key.format == "json")
         if kafka.value == "csv":
             return Record(self._line(values, kafka.csv or Csv()), key)
+        if kafka.value == "debezium":
+            values = self._event(values, now)
         return Record(json.dumps(values, ensure_ascii=False).encode(), key)
+
+    def _event(self, row: dict[str, Any], now: datetime) -> dict[str, Any]:
+        """The change event of a row that is created; fields of the event itself are no columns of the row."""
+        after = {name: value for name, value in row.items() if not name.startswith(METADATA)}
+        at = int(now.timestamp() * 1000)
+        return {"before": None, "after": after, "source": {"ts_ms": at}, "op": "c", "ts_ms": at}
 
     def _struct(self, fields: StructType, now: datetime, time: EventTime | None = None) -> dict[str, Any]:
         return {

@@ -96,6 +96,79 @@ def test_a_malformed_record_is_reported_with_its_reason(session: SparkSession) -
     assert _read(session, Values("json"), SCHEMA, [whole, None]) == [{"user": "u" * 1_000_000}, "the record has no value"]
 
 
+ROW, CHANGED = {"user": "u", "n": 1}, {"user": "v", "n": 2}
+NOT_ONE, NO_EVENT = "the value is not one JSON object", "the value is not a change event of Debezium: it has no op"
+
+
+def _event(op: str, before: object, after: object, **more: object) -> bytes:
+    return json.dumps({"before": before, "after": after, "op": op, **more}).encode()
+
+
+def test_a_change_event_gives_the_row_that_it_leaves_or_removes(session: SparkSession) -> None:
+    created, removed = _event("c", None, ROW), _event("d", ROW, None)
+    _held(
+        session,
+        Values("debezium"),
+        SCHEMA,
+        {
+            created: ROW,
+            _event("r", None, ROW): ROW,
+            _event("u", ROW, CHANGED): CHANGED,
+            b'{"schema": {"type": "struct"}, "payload": ' + _event("u", None, CHANGED) + b"}": CHANGED,
+            removed: ROW,
+            # A database that logs the key alone.
+            _event("d", {"n": 1, "user": None}, None): {"n": 1},
+            _event("d", None, None): "the change event has no row: op is d without before",
+            _event("c", ROW, None): "the change event has no row: op is c without after",
+            _event("t", None, None): "the change event is no change of a row: op is t",
+            _event("u", None, {"n": 1}): "user is missing",
+            _event("u", None, {"user": "u", "n": "1"}): f"{NOT_JSON}: n is not int",
+            _event("u", None, "u"): NOT_JSON,
+            b"{}": NO_EVENT,
+            b'{"payload": null}': NO_EVENT,
+            b"7": NO_EVENT,
+            b"": NOT_ONE,
+            b"no JSON": NOT_ONE,
+            b"\xff" + created: "the value is not UTF-8",
+            # Of two events neither is taken.
+            created + removed: NOT_ONE,
+            created + b"," + removed: NOT_ONE,
+            created + b"] and more [": NOT_ONE,
+            created[:-1]: NOT_ONE,
+            b'{"op": "c", "other": ' + b'{"a": ' * 10_000 + b"1" + b"}" * 10_001: NOT_ONE,
+        },
+    )
+
+
+def test_a_change_event_has_its_own_fields_and_a_delete_is_marked(session: SparkSession) -> None:
+    schema = "user STRING NOT NULL, d DECIMAL(38,18), __op STRING, __ts_ms BIGINT, __source_lsn BIGINT, __source_table STRING"
+    exact = b'{"op":"c","ts_ms":5,"source":{"lsn":77,"table":"t\\"t"},"after":{"user":"u","d":12345678901234567890.123456789012345678}}'
+    own = {"__op": "c", "__ts_ms": 5, "__source_lsn": 77, "__source_table": 't"t'}
+    assert _read(session, Values("debezium"), schema, [exact, _event("d", {}, None), _event("c", None, {"user": "u"})]) == [
+        {"user": "u", "d": Decimal("12345678901234567890.123456789012345678"), **own},
+        {"__op": "d"},
+        {"user": "u", "__op": "c"},
+    ]
+    fields = StructType.fromDDL(SCHEMA)
+    assert isinstance(fields, StructType)
+    key = KafkaKey(fields=["n"], format="json")
+    pairs = [
+        (b"{}", _event("c", None, ROW)),
+        (b"{}", _event("d", ROW, None)),
+        (b'{"schema": {}, "payload": {"n": 1}}', None),
+        (b'{"n": 2}', None),
+    ]
+    frame = session.createDataFrame(pairs, "key BINARY, value BINARY").coalesce(1)
+    rows = read(frame, Values("debezium", deletes=key), fields, "here").select("_value.n", "_deleted", "_reason", "value").collect()
+    assert [(row["n"], row["_deleted"], row["_reason"]) for row in rows] == [
+        (1, False, None),
+        (1, True, None),
+        (1, True, None),
+        (2, True, None),
+    ]
+    assert [row["value"] for row in rows] == [value for _, value in pairs], "what is quarantined is the record's own value"
+
+
 def test_a_schema_that_drifts_loses_no_record(session: SparkSession) -> None:
     _held(
         session,

@@ -28,6 +28,8 @@ def build(job):
     job.write(lines.select(id="id", name="name"), "lines-out")
     words = job.source("words", "line STRING NOT NULL")
     job.write(words.select(line="line"), "words-out")
+    changes = job.source("changes", "id INT NOT NULL, name STRING NOT NULL, __op STRING NOT NULL, __source_ts_ms BIGINT NOT NULL")
+    job.write(changes.select(id="id", op="__op", gone="_deleted"), "changes-out")
     job.side_output("errors")
 """
 SPEC = """
@@ -43,10 +45,14 @@ spec:
     orders: {kafka: {topic: NAME-orders, tombstones: delete, key: {fields: [user]}}, time: {field: at, outOfOrderness: 10s}}
     lines: {kafka: {topic: NAME-lines, value: csv, csv: {separator: ";"}}, time: {field: at, format: epoch-millis, outOfOrderness: 10s}}
     words: {kafka: {pattern: "NAME-w.*", value: text}}
+    changes:
+      kafka: {topic: NAME-changes, value: debezium, tombstones: delete, key: {fields: [id], format: json}}
+      time: {field: __source_ts_ms, format: epoch-millis, outOfOrderness: 10s}
   sinks:
     out: {files: {path: out}}
     lines-out: {files: {path: lines}}
     words-out: {files: {path: words, bucketBy: none}}
+    changes-out: {files: {path: changes}}
     errors: {kafka: {topic: NAME-errors}}
 """
 
@@ -68,21 +74,22 @@ def test_records_of_every_type_are_made_from_the_schemas_and_parse_for_the_job(
     (tmp_path / "feeding_app.py").write_text(APP, encoding="utf-8")
     spec = tmp_path / "feeding.yaml"
     spec.write_text(SPEC.replace("NAME", name), encoding="utf-8")
-    topics = {f"{name}-orders": 2, f"{name}-lines": 1, f"{name}-words": 1}
+    topics = {f"{name}-orders": 2, f"{name}-lines": 1, f"{name}-words": 1, f"{name}-changes": 1}
     kafka_topics.create(kafka.address, topics)
     began = datetime.now(UTC)
-    code, said = fed(spec, "--brokers", kafka.address, "--rate", "90", "--seconds", "1", "--seed", "7")
+    code, said = fed(spec, "--brokers", kafka.address, "--rate", "120", "--seconds", "1", "--seed", "7")
     assert code == 0, said
     read = {topic: kafka_topics.read(kafka.address, topic) for topic in topics}
     assert {topic: len(messages) for topic, messages in read.items()} == dict.fromkeys(topics, 30)
     orders = [json.loads(value) for value in values(read[f"{name}-orders"])]
     assert all(datetime.fromisoformat(one["at"]) >= began - timedelta(seconds=1) for one in orders)
     assert [message.key() for message in read[f"{name}-orders"]] == [one["user"].encode() for one in orders]
-    records = {source: values(read[f"{name}-{source}"]) for source in ("orders", "lines", "words")}
+    records = {source: values(read[f"{name}-{source}"]) for source in ("orders", "lines", "words", "changes")}
     output = micro_batches(spec, app_path=[tmp_path]).run(records)
     assert (len(output["out"]), len(output["lines-out"]), len(output["words-out"]), output["errors"]) == (30, 30, 30, [])
+    assert [(row["op"], row["gone"]) for row in output["changes-out"]] == [("c", False)] * 30
     # The same seed gives the same values; only their times are others.
-    fed(spec, "--brokers", kafka.address, "--rate", "90", "--seconds", "1", "--seed", "7")
+    fed(spec, "--brokers", kafka.address, "--rate", "120", "--seconds", "1", "--seed", "7")
     again = [json.loads(value) for value in values(kafka_topics.read(kafka.address, f"{name}-orders"))]
 
     def without_times(some: list[dict[str, object]]) -> list[str]:

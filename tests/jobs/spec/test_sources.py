@@ -67,6 +67,13 @@ def test_a_kafka_source_has_all_its_fields() -> None:
     assert source.named == ("a", "b") and source.key is not None and source.key.format == "json"
 
 
+def test_keys_of_change_events_are_objects() -> None:
+    key = {"fields": ["id"], "format": "json"}
+    assert _kafka(topic="a", value="debezium", tombstones="delete", key=key).key is not None
+    with pytest.raises(ValidationError, match=r"key: .format: json"):
+        _kafka(topic="a", value="debezium", tombstones="delete", key={"fields": ["id"]})
+
+
 @pytest.mark.parametrize("text", ["2026-11-21T12:00:00+05:30", 1_795_242_600_000, "1795242600000"])
 def test_a_start_is_a_time_in_one_of_two_forms(text: str | int) -> None:
     assert epoch_ms(_kafka(topic="a", startingOffsets=text).starting_offsets) == 1_795_242_600_000
