@@ -12,6 +12,12 @@ from penstock.infra.parts.eks import Eks
 from penstock.infra.parts.nodes import Nodes
 from penstock.sizing.placement.scenario import BATCH_IDLE_S, BATCH_MAX_S
 
+# Release, namespace and container of the controller. Source: the chart of Karpenter 1.14.1, whose pods have the release's name in their
+# labels `app.kubernetes.io/name` and `app.kubernetes.io/instance`.
+RELEASE, NAMESPACE, CONTAINER = "karpenter", "kube-system", "controller"
+SELECTOR = {"app.kubernetes.io/name": RELEASE, "app.kubernetes.io/instance": RELEASE}
+# The chart's own, set explicitly: Prometheus asks for the metrics there.
+METRICS_PORT = 8080
 # A leader and a standby.
 REPLICAS = 2
 # Source: Karpenter's getting-started guide, for up to some hundred nodes. Without a memory limit, Go's garbage collector has no bound.
@@ -63,6 +69,7 @@ def controller_values(nodes: Nodes, eks: Eks, place: Place) -> dict[str, Any]:
         "nodeSelector": dict(place.node_selector),
         "controller": {
             **({"image": {"repository": place.image}} if place.image else {}),
+            "metrics": {"port": METRICS_PORT},
             "resources": {"requests": CONTROLLER_RESOURCES, "limits": CONTROLLER_RESOURCES},
             # Otherwise it queries its node's metadata service, which the hop limit denies to pods.
             "env": [{"name": "AWS_REGION", "value": place.region}],

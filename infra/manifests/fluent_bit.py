@@ -1,4 +1,4 @@
-"""Fluent Bit on every node: it sends the jobs' logs to their log groups in CloudWatch and to their indexes in OpenSearch.
+"""Fluent Bit on every node: it sends the logs of the jobs and of Karpenter to their log groups in CloudWatch and indexes in OpenSearch.
 
 Each job has its own pipeline, so that a job with many records does not delay the others, and all destinations are known before anything
 runs.
@@ -15,6 +15,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from penstock.infra import karpenter_settings
 from penstock.infra.errors import LogsTooSmall
 from penstock.infra.job_alarms import JOB_FIELD
 from penstock.infra.manifests.deployed_job import OBSERVABILITY_NAMESPACE
@@ -40,6 +41,11 @@ BASE_MIB, MOST_BUFFER_MIB, LEAST_BUFFER_MIB = 48, 16, 2
 # each would be a field of the mapping, which is limited to 1,000 per index. They stay in `log`, the original line.
 FIELDS = ("time", "stream", "log", "kubernetes", "event", "query", "batch", "rows", "durationMs", "lagRecords")
 RETRIES = 10
+# Karpenter's pipeline: no job's name has a dot, so neither its files nor its index are a job's.
+KARPENTER = "karpenter.controller"
+# Fields of Karpenter's records, as for the jobs. Others have a name per kind of object. Without `time`, which its own records have too: the
+# record would have it twice.
+KARPENTER_FIELDS = ("stream", "log", "kubernetes", "level", "message", "controller", "error")
 
 
 @dataclass(frozen=True)
@@ -66,6 +72,7 @@ class Logging:
         region: AWS region of the log groups and of the domain.
         jobs: their names.
         log_group: prefix of the names of their log groups.
+        karpenter_log_group: the log group of Karpenter.
         search: None: the logs go to CloudWatch alone.
         request: its pod's requests and nodes, as the plans have subtracted them from every node.
         image: of its container.
@@ -75,6 +82,7 @@ class Logging:
     region: str
     jobs: Sequence[str]
     log_group: str
+    karpenter_log_group: str
     search: Search | None
     request: DaemonSetRequest
     image: str = IMAGE
@@ -105,6 +113,7 @@ def configuration(logging: Logging) -> dict[str, Any]:
         LogsTooSmall: INF-062.
     """
     pipelines = [_pipeline(logging, job, buffer_mib(logging)) for job in logging.jobs]
+    pipelines.append(_karpenter(logging, buffer_mib(logging)))
     return {
         "service": {
             "flush": 5,
@@ -120,61 +129,76 @@ def configuration(logging: Logging) -> dict[str, Any]:
 
 
 def buffer_mib(logging: Logging) -> int:
-    """The buffer of a job's records that wait to be sent, in MiB; while it is full, the file is not read.
+    """The buffer of the records of a job, or of Karpenter, that wait to be sent, in MiB; while it is full, the file is not read.
 
     Raises:
         LogsTooSmall: INF-062.
     """
-    jobs = max(1, len(logging.jobs))
-    share = min(MOST_BUFFER_MIB, (logging.request.memory - BASE_MIB) // jobs)
+    sources = len(logging.jobs) + 1
+    share = min(MOST_BUFFER_MIB, (logging.request.memory - BASE_MIB) // sources)
     if share < LEAST_BUFFER_MIB:
-        need = f"{BASE_MIB} MiB and {LEAST_BUFFER_MIB} MiB for each of {jobs} jobs"
+        need = f"{BASE_MIB} MiB, {LEAST_BUFFER_MIB} MiB for each of {len(logging.jobs)} jobs, and as much for Karpenter"
         raise LogsTooSmall(
             path=f"nodes.daemonSets.{DAEMON_SET}.memory",
             given=f"{logging.request.memory} MiB",
             need=need,
-            fix=f"memory: {BASE_MIB + jobs * LEAST_BUFFER_MIB}Mi, or more",
+            fix=f"memory: {BASE_MIB + sources * LEAST_BUFFER_MIB}Mi, or more",
         )
     return share
 
 
 def _pipeline(logging: Logging, job: str, buffer: int) -> dict[str, list[dict[str, Any]]]:
     tag = f"job.{job}"
-    match = f"{tag}.*"
-    outputs = [_to_cloudwatch(logging, job, match)]
-    if logging.search is not None:
-        outputs.append(_to_open_search(logging, logging.search, job, match))
+    # The names of the pod, its namespace and the container; none of them contains an underscore.
+    files = f"*_{job_namespace(job)}_*.log"
     return {
-        "inputs": [_input(job, match, buffer)],
-        "filters": [
-            {
-                "name": "kubernetes",
-                "match": match,
-                "kube_tag_prefix": f"{tag}.var.log.containers.",
-                "use_tag_for_meta": "on",
-                "merge_log": "on",
-                "keep_log": "on",
-            },
-            {
-                "name": "record_modifier",
-                "match": match,
-                "allowlist_key": list(FIELDS),
-                "record": [f"{JOB_FIELD} {job}", f"environment {logging.environment}"],
-            },
-        ],
-        "outputs": outputs,
+        "inputs": [_input(job, files, f"{tag}.*", buffer)],
+        "filters": _filters(tag, FIELDS, [f"{JOB_FIELD} {job}", f"environment {logging.environment}"]),
+        "outputs": _outputs(logging, job, f"{tag}.*", f"{logging.log_group}/{job}"),
     }
 
 
-def _input(job: str, tag: str, buffer: int) -> dict[str, Any]:
+def _karpenter(logging: Logging, buffer: int) -> dict[str, list[dict[str, Any]]]:
+    """Of its controllers, which run on the system nodes; on others there are no such files."""
+    tag = "karpenter"
+    files = f"{karpenter_settings.RELEASE}-*_{karpenter_settings.NAMESPACE}_{karpenter_settings.CONTAINER}-*.log"
+    return {
+        "inputs": [_input(KARPENTER, files, f"{tag}.*", buffer)],
+        "filters": _filters(tag, KARPENTER_FIELDS, [f"environment {logging.environment}"]),
+        "outputs": _outputs(logging, KARPENTER, f"{tag}.*", logging.karpenter_log_group),
+    }
+
+
+def _filters(tag: str, fields: Sequence[str], record: list[str]) -> list[dict[str, Any]]:
+    match = f"{tag}.*"
+    return [
+        {
+            "name": "kubernetes",
+            "match": match,
+            "kube_tag_prefix": f"{tag}.var.log.containers.",
+            "use_tag_for_meta": "on",
+            "merge_log": "on",
+            "keep_log": "on",
+        },
+        {"name": "record_modifier", "match": match, "allowlist_key": list(fields), "record": record},
+    ]
+
+
+def _outputs(logging: Logging, source: str, match: str, log_group: str) -> list[dict[str, Any]]:
+    outputs = [_to_cloudwatch(logging, source, match, log_group)]
+    if logging.search is not None:
+        outputs.append(_to_open_search(logging, logging.search, source, match))
+    return outputs
+
+
+def _input(source: str, files: str, tag: str, buffer: int) -> dict[str, Any]:
     return {
         "name": "tail",
-        "alias": f"{job}-files",
+        "alias": f"{source}-files",
         "tag": tag,
-        # The names of the pod, its namespace and the container; none of them contains an underscore.
-        "path": f"{LOG_FOLDER}/containers/*_{job_namespace(job)}_*.log",
+        "path": f"{LOG_FOLDER}/containers/{files}",
         "multiline.parser": "cri",
-        "db": f"{STATE_FOLDER}/{job}.db",
+        "db": f"{STATE_FOLDER}/{source}.db",
         "db.locking": "true",
         "mem_buf_limit": f"{buffer}MB",
         "skip_long_lines": "on",
@@ -184,13 +208,13 @@ def _input(job: str, tag: str, buffer: int) -> dict[str, Any]:
     }
 
 
-def _to_cloudwatch(logging: Logging, job: str, match: str) -> dict[str, Any]:
+def _to_cloudwatch(logging: Logging, source: str, match: str, log_group: str) -> dict[str, Any]:
     return {
         "name": "cloudwatch_logs",
-        "alias": f"{job}-cloudwatch",
+        "alias": f"{source}-cloudwatch",
         "match": match,
         "region": logging.region,
-        "log_group_name": f"{logging.log_group}/{job}",
+        "log_group_name": log_group,
         "log_stream_template": "$kubernetes['pod_name'].$kubernetes['container_name']",
         # Used if the pod's name cannot be parsed from the file name.
         "log_stream_prefix": "file-",
@@ -200,11 +224,11 @@ def _to_cloudwatch(logging: Logging, job: str, match: str) -> dict[str, Any]:
     }
 
 
-def _to_open_search(logging: Logging, search: Search, job: str, match: str) -> dict[str, Any]:
+def _to_open_search(logging: Logging, search: Search, source: str, match: str) -> dict[str, Any]:
     signed = {"aws_auth": "on", "aws_region": logging.region} if search.signed else {}
     return {
         "name": "opensearch",
-        "alias": f"{job}-opensearch",
+        "alias": f"{source}-opensearch",
         "match": match,
         "host": search.host,
         "port": search.port,
@@ -213,7 +237,7 @@ def _to_open_search(logging: Logging, search: Search, job: str, match: str) -> d
         **signed,
         # One index per day: old logs are deleted as whole indexes.
         "logstash_format": "on",
-        "logstash_prefix": f"penstock-{job}",
+        "logstash_prefix": f"penstock-{source}",
         "logstash_dateformat": "%Y.%m.%d",
         # A record that is resent after a lost response is the same document.
         "generate_id": "on",

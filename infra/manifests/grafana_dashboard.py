@@ -1,4 +1,6 @@
-"""A dashboard of Grafana for the jobs of an environment, of the metrics that `penstock.infra.manifests.prometheus` gives their names.
+"""A dashboard of Grafana for the jobs and nodes of an environment.
+
+The metrics are those that `penstock.infra.manifests.prometheus` scrapes.
 
 Source: Grafana's documentation, "Dashboard JSON model", schema version 39.
 """
@@ -87,6 +89,27 @@ PANELS = (
         f"sum by ({JOB_LABEL}) (increase(metrics_executor_failedTasks_total{{{_JOB}}}[5m]))",
         "{{penstock_job}}",
     ),
+    Panel(
+        "Pods without a node",
+        "Seconds since each was made: PenstockPodsPending",
+        "max by (namespace, name) (karpenter_pods_unbound_time_seconds)",
+        "{{namespace}}/{{name}}",
+        "s",
+    ),
+    Panel(
+        "Use of NodePools",
+        "Share of their limits: PenstockPoolLimit",
+        "max by (nodepool, resource_type) (karpenter_nodepools_usage) / (max by (nodepool, resource_type) (karpenter_nodepools_limit) > 0)",
+        "{{nodepool}} {{resource_type}}",
+        "percentunit",
+    ),
+    Panel(
+        "Nodes",
+        "Nodes in the cluster by NodePool",
+        'count by (nodepool) (karpenter_nodes_allocatable{resource_type="cpu", nodepool!=""})',
+        "{{nodepool}}",
+    ),
+    Panel("Karpenter's controllers that answer", "0: PenstockKarpenterDown", 'sum(up{job="karpenter"})', "controllers"),
     Panel(
         "Lost logs",
         "Records that Fluent Bit has given up within 15 minutes: PenstockLogsLost",

@@ -1,9 +1,10 @@
-"""Prometheus in the cluster: it scrapes drivers and Fluent Bit, and evaluates alerting rules.
+"""Prometheus in the cluster: it scrapes drivers, Karpenter and Fluent Bit, and evaluates alerting rules.
 
 A driver has a name in DNS that outlives its pods, so a list of the environment's jobs suffices: the Kubernetes API is not called, and a
 missing driver appears as a target that is down. The driver also serves the metrics of its executors, which have no endpoint.
 
-Source: Prometheus' documentation, "Configuration", "Alerting rules"; Spark's, "Monitoring", for the paths and names of metrics.
+Source: Prometheus' documentation, "Configuration", "Alerting rules"; Spark's, "Monitoring", for the paths and names of metrics;
+Karpenter's, version 1.14, "Metrics".
 """
 
 from __future__ import annotations
@@ -14,10 +15,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from penstock.infra import karpenter_settings
 from penstock.infra.job_alarms import TRIGGERS_OF_SILENCE
 from penstock.infra.manifests import fluent_bit
 from penstock.infra.manifests.deployed_job import OBSERVABILITY_NAMESPACE, UI_PORT
 from penstock.infra.manifests.namespace import RESTRICTED
+from penstock.infra.node_alarms import RUNBOOK
 from penstock.infra.parts.observability import Alarms
 
 NAME = "prometheus"
@@ -67,13 +70,17 @@ RENAMED_BY_PART = {
 }
 # Four failures of one task fail its micro-batch. Source: Spark's configuration, spark.task.maxFailures.
 TASK_FAILURES = 4
-# What to do when an alert fires, in this repository: a section for each.
-RUNBOOK = "docs/stacks/runbook.md"
+# The chart's own Service has one address for the leader and its standby, only the first of which has a pool's or a pod's metrics.
+KARPENTER_SERVICE = "karpenter-metrics"
+# Ours: what is left is less than a node of most pools. A pool's own replacements take no more (`penstock.infra.pool_limits`).
+POOL_SHARE = 0.9
 _MINUTE_MS = 60_000
 # Ours: a trend over half an hour that leads beyond the limit within four hours leaves time to act within working hours.
 _TREND, _AHEAD_S = "30m", 4 * 3600
 # Ours: windows that are to close wait for that long at least.
 _STANDS_MINUTES = 30
+# Ours: a controller that is replaced is back before that.
+_KARPENTER_MINUTES = 10
 
 
 @dataclass(frozen=True)
@@ -102,6 +109,7 @@ class Monitoring:
         region: AWS region of the workspace.
         jobs: whose drivers are scraped.
         alarms: the environment's limits.
+        pending_minutes: for which a pod may wait for its node.
         workspace: URL of a workspace of Amazon Managed Service for Prometheus; None: its data are lost with its pod.
         node_selector: labels of the nodes that it may run on.
         tolerations: of these nodes' taints, in the form of the Kubernetes API.
@@ -112,6 +120,7 @@ class Monitoring:
     region: str
     jobs: Sequence[ScrapedJob]
     alarms: Alarms
+    pending_minutes: int
     workspace: str | None
     node_selector: Mapping[str, str]
     tolerations: Sequence[Mapping[str, Any]]
@@ -123,13 +132,14 @@ def prometheus(monitoring: Monitoring) -> list[dict[str, Any]]:
     # JSON is valid YAML.
     files = {
         CONFIGURATION: json.dumps(configuration(monitoring), indent=2),
-        RULES: json.dumps(rules(monitoring.alarms, monitoring.jobs), indent=2),
+        RULES: json.dumps(rules(monitoring.alarms, monitoring.pending_minutes, monitoring.jobs), indent=2),
     }
     return [
         {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE, "labels": {**_labels(), **RESTRICTED}}},
         {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": _metadata(), "automountServiceAccountToken": False},
         {"apiVersion": "v1", "kind": "ConfigMap", "metadata": _metadata(), "data": files},
         _service(),
+        _karpenter_service(),
         _network_policy(),
         _deployment(monitoring, files),
     ]
@@ -148,6 +158,7 @@ def configuration(monitoring: Monitoring) -> dict[str, Any]:
             _drivers("drivers", "/metrics/prometheus/", monitoring.jobs),
             _drivers("executors", "/metrics/executors/prometheus/", monitoring.jobs),
             _fluent_bit(),
+            _karpenter(),
         ],
     }
     if monitoring.workspace is not None:
@@ -158,16 +169,18 @@ def configuration(monitoring: Monitoring) -> dict[str, Any]:
     return written
 
 
-def rules(alarms: Alarms, jobs: Sequence[ScrapedJob] = ()) -> dict[str, Any]:
+def rules(alarms: Alarms, pending_minutes: int, jobs: Sequence[ScrapedJob] = ()) -> dict[str, Any]:
     """The alerting rules: those of CloudWatch, with the same limits, and those that need metrics.
 
     Args:
         alarms: the limits.
+        pending_minutes: for which a pod may wait for its node.
         jobs: whose triggers may be longer than the limit for silence.
     """
     return {
         "groups": [
             {"name": "penstock-jobs", "rules": [*_lag_rules(alarms), *_driver_rules(alarms), *_micro_batch_rules(alarms, jobs)]},
+            {"name": "penstock-nodes", "rules": _node_rules(pending_minutes)},
             {
                 "name": "penstock-logs",
                 "rules": [
@@ -247,6 +260,39 @@ def _micro_batch_rules(alarms: Alarms, jobs: Sequence[ScrapedJob]) -> list[dict[
     ]
 
 
+def _node_rules(pending_minutes: int) -> list[dict[str, Any]]:
+    """Karpenter sets the time of a pod without a node only now and then, and removes the series when the pod has one."""
+    pool = "by (nodepool, resource_type)"
+    # A pool that no job uses has a limit of 0.
+    limit = f"(max {pool} (karpenter_nodepools_limit) > 0)"
+    return [
+        _alert(
+            "PenstockPodsPending",
+            "max by (namespace, name) (karpenter_pods_unbound_time_seconds) >= 0",
+            f"{pending_minutes}m",
+            "page",
+            f"has waited for a node for more than {pending_minutes} minutes",
+            who="{{ $labels.namespace }}/{{ $labels.name }}",
+        ),
+        _alert(
+            "PenstockPoolLimit",
+            f"max {pool} (karpenter_nodepools_usage) / {limit} >= {POOL_SHARE}",
+            "15m",
+            "ticket",
+            "has {{ $value | humanizePercentage }} of its limit of {{ $labels.resource_type }} in use",
+            who="NodePool {{ $labels.nodepool }}",
+        ),
+        _alert(
+            "PenstockKarpenterDown",
+            'absent(up{job="karpenter"} == 1)',
+            f"{_KARPENTER_MINUTES}m",
+            "page",
+            "does not answer: pods without a node get none",
+            who="Karpenter",
+        ),
+    ]
+
+
 def _committing(minutes: int) -> str:
     """The jobs with micro-batches: no two of them take the same time to the millisecond, again and again."""
     return f"(sum by ({JOB_LABEL}) (changes(penstock_batch_milliseconds[{minutes}m])) > 0)"
@@ -302,6 +348,25 @@ def _fluent_bit() -> dict[str, Any]:
     }
 
 
+def _karpenter() -> dict[str, Any]:
+    name = f"{KARPENTER_SERVICE}.{karpenter_settings.NAMESPACE}.svc"
+    return {
+        "job_name": "karpenter",
+        "metrics_path": "/metrics",
+        "dns_sd_configs": [{"names": [name], "type": "A", "port": karpenter_settings.METRICS_PORT}],
+        # Histograms of each kind of object and request; what the alerts and the dashboard look at are gauges and counters.
+        "metric_relabel_configs": [{"source_labels": ["__name__"], "regex": ".+_bucket", "action": "drop"}],
+    }
+
+
+def _karpenter_service() -> dict[str, Any]:
+    """Headless: through DNS, each of Karpenter's controllers is found, including one that is not ready."""
+    ports = [{"name": "http-metrics", "port": karpenter_settings.METRICS_PORT, "protocol": "TCP"}]
+    metadata = {"name": KARPENTER_SERVICE, "namespace": karpenter_settings.NAMESPACE, "labels": _labels()}
+    spec = {"clusterIP": "None", "publishNotReadyAddresses": True, "selector": dict(karpenter_settings.SELECTOR), "ports": ports}
+    return {"apiVersion": "v1", "kind": "Service", "metadata": metadata, "spec": spec}
+
+
 def _service() -> dict[str, Any]:
     ports = [{"name": "http", "port": PORT, "targetPort": PORT, "protocol": "TCP"}]
     return {"apiVersion": "v1", "kind": "Service", "metadata": _metadata(), "spec": {"selector": _selector(), "ports": ports}}
@@ -311,6 +376,10 @@ def _network_policy() -> dict[str, Any]:
     """No pod may connect to it, only `kubectl port-forward`; it connects to DNS, to its targets and to AWS."""
     kube_system = {"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": "kube-system"}}}
     logging = {"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": fluent_bit.NAMESPACE}}}
+    karpenter = {
+        "namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": karpenter_settings.NAMESPACE}},
+        "podSelector": {"matchLabels": dict(karpenter_settings.SELECTOR)},
+    }
     drivers = {
         "namespaceSelector": {"matchExpressions": [{"key": "penstock.dev/job", "operator": "Exists"}]},
         "podSelector": {"matchLabels": {"app.kubernetes.io/component": "driver"}},
@@ -323,6 +392,7 @@ def _network_policy() -> dict[str, Any]:
             {"to": [kube_system], "ports": [{"protocol": protocol, "port": 53} for protocol in ("UDP", "TCP")]},
             {"to": [drivers], "ports": [{"protocol": "TCP", "port": UI_PORT}]},
             {"to": [logging], "ports": [{"protocol": "TCP", "port": fluent_bit.PORT}]},
+            {"to": [karpenter], "ports": [{"protocol": "TCP", "port": karpenter_settings.METRICS_PORT}]},
             {"ports": [{"protocol": "TCP", "port": 443}]},
             {"to": agent, "ports": [{"protocol": "TCP", "port": 80}]},
         ],

@@ -70,6 +70,7 @@ class Alarms(Part):
         restarts: of a job's driver in an hour.
         interruptions: of spot nodes in an hour.
         silent: time without an event of a driver, in ms; for a job with a longer trigger, three triggers.
+        pending: time for which a pod may wait for its node, in ms; None: three starts of a node.
     """
 
     emails: list[Email] = []
@@ -78,6 +79,7 @@ class Alarms(Part):
     restarts: Annotated[int, Field(ge=1)] = 3
     interruptions: Annotated[int, Field(ge=1)] = 10
     silent: Annotated[DurationMs, AfterValidator(_alarm_period)] = 600_000
+    pending: Annotated[DurationMs, AfterValidator(_alarm_period)] | None = None
 
 
 class Observability(Part):

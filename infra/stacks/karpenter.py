@@ -14,10 +14,10 @@ from penstock.infra.constructs.system_nodes import NODE_POLICIES
 from penstock.infra.environment import Environment
 from penstock.infra.interruptions import EVENTS, pattern
 from penstock.infra.karpenter_policies import Home, controller_statements, queue_statements
+from penstock.infra.karpenter_settings import NAMESPACE
 from penstock.infra.policies import document, trust
 
 STACK = "karpenter"
-NAMESPACE = "kube-system"
 SERVICE_ACCOUNT = "karpenter"
 # Source: the template of karpenter-provider-aws v1.14.1. A warning is useless once its instance is gone, after 2 minutes at most.
 QUEUE_RETENTION_S = 300

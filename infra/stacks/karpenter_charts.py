@@ -14,7 +14,7 @@ from penstock.infra.constructs.system_nodes import ROLE_LABEL, SYSTEM_ROLE
 from penstock.infra.driver_pools import leave_drivers_alone
 from penstock.infra.environment import Environment
 from penstock.infra.helm_bindings import helm
-from penstock.infra.karpenter_settings import Place, controller_values
+from penstock.infra.karpenter_settings import NAMESPACE, RELEASE, Place, controller_values
 from penstock.infra.manifests.node_class import node_class
 from penstock.infra.manifests.node_pool import node_pool
 from penstock.infra.parts.eks import Eks
@@ -22,7 +22,7 @@ from penstock.infra.parts.mirrors import Registry, mirrored
 from penstock.infra.parts.nodes import Nodes
 from penstock.infra.plans import EnvironmentPlans
 from penstock.infra.pool_limits import pool_limits
-from penstock.infra.stacks.karpenter import NAMESPACE, isolated
+from penstock.infra.stacks.karpenter import isolated
 
 STACK = "karpenter-charts"
 REPOSITORY = "public.ecr.aws/karpenter"
@@ -74,7 +74,7 @@ class KarpenterChartsStack(ChartsStack):
             image=_image(spec.mirrors),
         )
         values = controller_values(spec.nodes, spec.eks, place)
-        controller = self._release("karpenter", spec.eks, values=[json.dumps(values)], skip_crds=True, depends_on=[crds])
+        controller = self._release(RELEASE, spec.eks, values=[json.dumps(values)], skip_crds=True, depends_on=[crds])
         machines = node_class(
             spec.nodes,
             cluster_name=environment.prefix,

@@ -14,6 +14,7 @@ from penstock.infra.constructs.encryption_key import EncryptionKey
 from penstock.infra.constructs.log_search import LogSearch
 from penstock.infra.constructs.role import Role, pod_identity_trust
 from penstock.infra.constructs.watched_job import WatchedJob
+from penstock.infra.constructs.watched_nodes import WatchedNodes
 from penstock.infra.environment import Environment
 from penstock.infra.job_alarms import job_alarms
 from penstock.infra.log_encryption import log_group_arn, logs_service
@@ -69,6 +70,7 @@ class ObservabilityOutputs:
 
     Args:
         log_group: prefix of the names of the jobs' log groups; a slash and a job's name follow.
+        karpenter_log_group: the log group of Karpenter; None: there is no cluster.
         fluent_bit_role_arn: the role that Fluent Bit's pods assume; None: there is no cluster.
         open_search_endpoint: host of the OpenSearch domain or endpoint of the logs; None: there is none.
         prometheus_endpoint: URL of the workspace that Prometheus writes to; None: there is none.
@@ -76,6 +78,7 @@ class ObservabilityOutputs:
     """
 
     log_group: str
+    karpenter_log_group: str | None
     fluent_bit_role_arn: str | None
     open_search_endpoint: str | None
     prometheus_endpoint: str | None
@@ -114,12 +117,17 @@ class ObservabilityStack(AwsStack):
         jobs = [self._job(job.name, job.spec.job.spec.trigger, key_arn, topic_arn) for job in plans.jobs]
         if karpenter is not None:
             self._interruptions(karpenter, topic_arn)
+        nodes = self._nodes(cluster, key_arn, topic_arn)
+        log_groups = [job.log_group_arn for job in jobs]
+        if nodes is not None:
+            log_groups.append(nodes.log_group_arn)
         search = self._search(network, cluster, key_arn)
         workspace = self._workspace(key_arn)
         self._budget()
         self.outputs = ObservabilityOutputs(
             log_group=self._log_group,
-            fluent_bit_role_arn=self._fluent_bit_role(cluster, [job.log_group_arn for job in jobs], search),
+            karpenter_log_group=nodes.log_group if nodes is not None else None,
+            fluent_bit_role_arn=self._fluent_bit_role(cluster, log_groups, search),
             open_search_endpoint=self._search_endpoint(search),
             prometheus_endpoint=self._prometheus_endpoint(cluster, workspace),
             alarm_topic_arn=topic_arn,
@@ -163,6 +171,13 @@ class ObservabilityStack(AwsStack):
             alarms=job_alarms(trigger, self._spec.alarms),
             topic_arn=topic_arn,
         )
+
+    def _nodes(self, cluster: Cluster | None, key_arn: str, topic_arn: str) -> WatchedNodes | None:
+        if cluster is None:
+            return None
+        name = cluster.cluster_name
+        # An underscore, because a job's name has none and is an id in this stack.
+        return WatchedNodes(self, "karpenter_nodes", environment=self.environment, cluster_name=name, key_arn=key_arn, topic_arn=topic_arn)
 
     def _interruptions(self, karpenter: Karpenter, topic_arn: str) -> None:
         """Alarms on interrupted instances, and on warnings that Karpenter does not read. Without events there are no data, which is not
@@ -223,7 +238,7 @@ class ObservabilityStack(AwsStack):
         return asked.endpoint.removeprefix("https://").rstrip("/") if asked is not None and asked.endpoint is not None else None
 
     def _fluent_bit_role(self, cluster: Cluster | None, log_groups: Sequence[str], search: LogSearch | None) -> str | None:
-        """The role of Fluent Bit's pods: may only write to the jobs' log groups and to OpenSearch's bulk API."""
+        """The role of Fluent Bit's pods: may only write to the jobs' and Karpenter's log groups and to OpenSearch's bulk API."""
         if cluster is None:
             return None
         statements: list[Statement] = []

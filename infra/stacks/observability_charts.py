@@ -16,6 +16,7 @@ from penstock.infra.manifests.fluent_bit import DAEMON_SET, Logging, Search, flu
 from penstock.infra.manifests.fluent_bit import IMAGE as FLUENT_BIT_IMAGE
 from penstock.infra.manifests.prometheus import IMAGE as PROMETHEUS_IMAGE
 from penstock.infra.manifests.prometheus import Monitoring, ScrapedJob, prometheus
+from penstock.infra.node_alarms import pending_minutes
 from penstock.infra.parts.mirrors import mirrored
 from penstock.infra.parts.nodes import DaemonSetRequest
 from penstock.infra.plans import EnvironmentPlans
@@ -29,6 +30,10 @@ class Observability(Protocol):
     @property
     def log_group(self) -> str:
         """Prefix of the names of the jobs' log groups."""
+
+    @property
+    def karpenter_log_group(self) -> str | None:
+        """Karpenter's log group."""
 
     @property
     def open_search_endpoint(self) -> str | None:
@@ -66,11 +71,13 @@ class ObservabilityChartsStack(ChartsStack):
 
 
 def _logging(environment: Environment, plans: EnvironmentPlans, observability: Observability) -> Logging:
+    assert observability.karpenter_log_group is not None, "an environment with a cluster has it"
     return Logging(
         environment=environment.name,
         region=environment.spec.region,
         jobs=tuple(job.name for job in plans.jobs),
         log_group=observability.log_group,
+        karpenter_log_group=observability.karpenter_log_group,
         search=_search(environment, observability),
         request=_request(environment),
         image=mirrored(FLUENT_BIT_IMAGE, environment.spec.mirrors),
@@ -99,11 +106,14 @@ def _request(environment: Environment) -> DaemonSetRequest:
 
 
 def _monitoring(environment: Environment, plans: EnvironmentPlans, observability: Observability) -> Monitoring:
+    assert environment.spec.nodes is not None, "an environment with a cluster has them"
+    alarms = environment.spec.observability.alarms
     return Monitoring(
         environment=environment.name,
         region=environment.spec.region,
         jobs=tuple(_scraped(job.name, job.spec.job.spec.trigger) for job in plans.jobs),
-        alarms=environment.spec.observability.alarms,
+        alarms=alarms,
+        pending_minutes=pending_minutes(alarms, environment.spec.nodes),
         workspace=observability.prometheus_endpoint,
         node_selector={ROLE_LABEL: SYSTEM_ROLE},
         tolerations=[{"key": TAINT, "operator": "Exists"}],

@@ -18,11 +18,12 @@ from penstock.sizing.errors import ToolMissing
 
 PROMTOOL = Program("promtool", "github.com/prometheus/prometheus/cmd/promtool", module=binaries.MODULE.with_name("promtool"))
 ALARMS = Alarms.model_validate({"lagRecords": 1000, "failedBatches": 1, "restarts": 3, "silent": "10m"})
+PENDING_MINUTES = 4
 JOBS = (
     ScrapedJob("user-credit", "user-credit-driver-0.user-credit-driver.job-user-credit.svc", bounded=False),
     ScrapedJob("backfill", "backfill-driver-0.backfill-driver.job-backfill.svc", bounded=True),
 )
-MONITORING = Monitoring("production", "us-east-1", JOBS, ALARMS, "https://metrics.example/workspaces/ws-1/", {}, [])
+MONITORING = Monitoring("production", "us-east-1", JOBS, ALARMS, PENDING_MINUTES, "https://metrics.example/workspaces/ws-1/", {}, [])
 DRIVER = '{job="drivers", penstock_job="user-credit", bounded="false"}'
 # The first run fetches and compiles some thousand packages.
 pytestmark = pytest.mark.timeout(binaries.FETCH_LIMIT_S + binaries.BUILD_LIMIT_S)
@@ -44,7 +45,7 @@ def _run(promtool: Path, *arguments: str) -> str:
 
 def _fires(promtool: Path, folder: Path, series: dict[str, str], alert: str, at: Mapping[str, str | None]) -> None:
     """Runs the rules over series with a sample a minute; `at` is time -> the job, or output, that the alert fires for then."""
-    (folder / "rules.yaml").write_text(json.dumps(rules(ALARMS)), encoding="utf-8")
+    (folder / "rules.yaml").write_text(json.dumps(rules(ALARMS, PENDING_MINUTES)), encoding="utf-8")
     expected = [_expected(time, alert, name) for time, name in at.items()]
     result: dict[str, Any] = {
         "rule_files": ["rules.yaml"],
@@ -63,17 +64,18 @@ def _fires(promtool: Path, folder: Path, series: dict[str, str], alert: str, at:
 
 def _expected(time: str, alert: str, name: str | None) -> dict[str, Any]:
     """Prometheus writes a series ALERTS for each alert; which labels else an alert has is no matter here."""
-    label = "name" if alert == "PenstockLogsLost" else "penstock_job"
+    label = {"PenstockLogsLost": "name", "PenstockPodsPending": "name", "PenstockPoolLimit": "nodepool"}.get(alert, "penstock_job")
+    label = "severity" if alert == "PenstockKarpenterDown" else label
     expr = f'count by ({label}) (ALERTS{{alertname="{alert}", alertstate="firing"}})'
     samples = [] if name is None else [{"labels": f'{{{label}="{name}"}}', "value": 1}]
     return {"expr": expr, "eval_time": time, "exp_samples": samples}
 
 
 def test_prometheus_accepts_the_configuration_and_the_rules(promtool: Path, tmp_path: Path) -> None:
-    (tmp_path / "rules.yaml").write_text(json.dumps(rules(ALARMS)), encoding="utf-8")
+    (tmp_path / "rules.yaml").write_text(json.dumps(rules(ALARMS, PENDING_MINUTES)), encoding="utf-8")
     written = configuration(MONITORING) | {"rule_files": [str(tmp_path / "rules.yaml")]}
     (tmp_path / "prometheus.yaml").write_text(json.dumps(written), encoding="utf-8")
-    assert "8 rules found" in _run(promtool, "check", "config", "--lint=all", "--lint-fatal", str(tmp_path / "prometheus.yaml"))
+    assert "11 rules found" in _run(promtool, "check", "config", "--lint=all", "--lint-fatal", str(tmp_path / "prometheus.yaml"))
 
 
 def test_the_tool_is_of_the_version_that_is_deployed() -> None:
@@ -156,3 +158,46 @@ def test_one_task_that_fails_does_not_fire(promtool: Path, tmp_path: Path) -> No
 def test_logs_that_are_given_up_fire(promtool: Path, tmp_path: Path) -> None:
     series = {'fluentbit_output_retries_failed_total{name="flights-cloudwatch"}': "0x9 1x20"}
     _fires(promtool, tmp_path, series, "PenstockLogsLost", {"5m": None, "15m": "flights-cloudwatch"})
+
+
+POD = '{job="karpenter", instance="10.0.0.1:8080", namespace="job-clicks", name="clicks-exec-1"}'
+
+
+def test_a_pod_that_gets_no_node_fires_after_three_starts_of_a_node(promtool: Path, tmp_path: Path) -> None:
+    series = {f"karpenter_pods_unbound_time_seconds{POD}": "5 5 5 180x20"}
+    _fires(promtool, tmp_path, series, "PenstockPodsPending", {"3m": None, "5m": "clicks-exec-1"})
+
+
+def test_pods_that_get_their_nodes_one_after_another_do_not_fire(promtool: Path, tmp_path: Path) -> None:
+    series = {
+        f"karpenter_pods_unbound_time_seconds{POD.replace('exec-1', f'exec-{number}')}": f"{'_ ' * 3 * number}30 60 90 stale"
+        for number in range(4)
+    }
+    _fires(promtool, tmp_path, series, "PenstockPodsPending", {"4m": None, "8m": None, "11m": None})
+
+
+def _pool(resource: str, instance: int = 1, pool: str = "executors") -> str:
+    return f'{{job="karpenter", instance="10.0.0.{instance}:8080", nodepool="{pool}", resource_type="{resource}"}}'
+
+
+def test_a_pool_with_little_left_of_its_limit_fires(promtool: Path, tmp_path: Path) -> None:
+    series = {f"karpenter_nodepools_limit{_pool('cpu')}": "38x40", f"karpenter_nodepools_usage{_pool('cpu')}": "16x10 36x30"}
+    _fires(promtool, tmp_path, series, "PenstockPoolLimit", {"20m": None, "30m": "executors"})
+
+
+def test_a_pool_with_room_without_limits_or_of_no_job_does_not_fire(promtool: Path, tmp_path: Path) -> None:
+    series = {f"karpenter_nodepools_limit{_pool('memory')}": "280x40", f"karpenter_nodepools_usage{_pool('memory')}": "230x40"}
+    series |= {f"karpenter_nodepools_usage{_pool('cpu', pool='free')}": "1000x40"}
+    series |= {f"karpenter_nodepools_{what}{_pool('cpu', pool='unused')}": "0x40" for what in ("limit", "usage")}
+    _fires(promtool, tmp_path, series, "PenstockPoolLimit", {"20m": None, "39m": None})
+
+
+def test_karpenter_is_down_if_no_controller_answers(promtool: Path, tmp_path: Path) -> None:
+    up = 'up{{job="karpenter", instance="10.0.0.{}:8080"}}'
+    series = {up.format(1): "1x5 0x30", up.format(2): "1x10 0x25"}
+    _fires(promtool, tmp_path, series, "PenstockKarpenterDown", {"15m": None, "20m": None, "25m": "page"})
+
+
+def test_karpenter_is_not_down_while_one_controller_answers(promtool: Path, tmp_path: Path) -> None:
+    up = 'up{{job="karpenter", instance="10.0.0.{}:8080"}}'
+    _fires(promtool, tmp_path, {up.format(1): "1x5 0x30", up.format(2): "1x40"}, "PenstockKarpenterDown", {"34m": None})

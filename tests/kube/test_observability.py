@@ -13,10 +13,12 @@ from penstock.infra.parts.observability import Alarms
 from tests.kube.objects import Objects, Refused
 
 REQUEST = DaemonSetRequest.model_validate({"name": "fluent-bit", "cpu": "100m", "memory": "128Mi"})
-LOGGING = Logging("kube", "us-east-1", ("user-credit",), "/penstock/kube/jobs", Search("search.example"), REQUEST)
+LOGGING = Logging(
+    "kube", "us-east-1", ("user-credit",), "/penstock/kube/jobs", "/penstock/kube/karpenter", Search("search.example"), REQUEST
+)
 JOB = ScrapedJob("user-credit", "user-credit-driver-0.user-credit-driver.job-user-credit.svc", bounded=False)
 TOLERATIONS = ({"key": "CriticalAddonsOnly", "operator": "Exists"},)
-MONITORING = Monitoring("kube", "us-east-1", (JOB,), Alarms(), None, {"penstock.dev/role": "system"}, TOLERATIONS)
+MONITORING = Monitoring("kube", "us-east-1", (JOB,), Alarms(), 4, None, {"penstock.dev/role": "system"}, TOLERATIONS)
 MANIFESTS = {"fluent-bit": fluent_bit(LOGGING), "prometheus": prometheus(MONITORING)}
 
 

@@ -1,7 +1,9 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import replace
+from fnmatch import fnmatch
 from typing import Any
 
 import kubernetes_validate
@@ -21,10 +23,14 @@ from penstock.infra.manifests.fluent_bit import (
     configuration,
     fluent_bit,
 )
+from penstock.infra.node_alarms import BEYOND_LIMITS
 from penstock.infra.parts.nodes import DaemonSetRequest
 
 REQUEST = DaemonSetRequest.model_validate({"name": "fluent-bit", "cpu": "100m", "memory": "128Mi"})
-LOGGING = Logging("production", "us-east-1", ("user-credit", "flights"), "/penstock/production/jobs", Search("search.example"), REQUEST)
+KARPENTER_GROUP = "/penstock/production/karpenter"
+LOGGING = Logging(
+    "production", "us-east-1", ("user-credit", "flights"), "/penstock/production/jobs", KARPENTER_GROUP, Search("search.example"), REQUEST
+)
 
 
 def _of(logging: Logging, part: str, name: str) -> list[dict[str, Any]]:
@@ -56,16 +62,45 @@ def test_the_pod_runs_on_the_nodes_that_are_sized_with_it() -> None:
 
 
 def test_each_job_has_a_log_group_and_a_daily_index_of_its_own() -> None:
-    groups = {one["match"]: one["log_group_name"] for one in _of(LOGGING, "outputs", "cloudwatch_logs")}
+    groups = {one["match"]: one["log_group_name"] for one in _of(LOGGING, "outputs", "cloudwatch_logs") if "job." in one["match"]}
     assert groups == {
         "job.user-credit.*": "/penstock/production/jobs/user-credit",
         "job.flights.*": "/penstock/production/jobs/flights",
     }
-    indexes = {one["match"]: (one["logstash_prefix"], one["logstash_dateformat"]) for one in _of(LOGGING, "outputs", "opensearch")}
+    indexes = {
+        one["match"]: (one["logstash_prefix"], one["logstash_dateformat"])
+        for one in _of(LOGGING, "outputs", "opensearch")
+        if "job." in one["match"]
+    }
     assert indexes == {
         "job.user-credit.*": ("penstock-user-credit", "%Y.%m.%d"),
         "job.flights.*": ("penstock-flights", "%Y.%m.%d"),
     }
+
+
+def test_karpenters_logs_go_where_the_jobs_go_to_a_group_and_an_index_of_their_own() -> None:
+    (source,) = (one for one in _of(LOGGING, "inputs", "tail") if one["tag"] == "karpenter.*")
+    name = "karpenter-5d9cd8c5b9-x2x7k_kube-system_controller-0a1b.log"
+    assert fnmatch(f"/var/log/containers/{name}", source["path"])
+    assert not fnmatch(f"/var/log/containers/{name.replace('kube-system', namespace('karpenter'))}", source["path"])
+    (group,) = (one for one in _of(LOGGING, "outputs", "cloudwatch_logs") if one["match"] == "karpenter.*")
+    assert group["log_group_name"] == KARPENTER_GROUP
+    (index,) = (one for one in _of(LOGGING, "outputs", "opensearch") if one["match"] == "karpenter.*")
+    assert index["logstash_prefix"] == "penstock-karpenter.controller"
+    # Nothing of it is a job's, even if a job has its name.
+    logging = replace(LOGGING, jobs=("karpenter",))
+    for part, name, key in (("inputs", "tail", "db"), ("inputs", "tail", "alias"), ("outputs", "opensearch", "logstash_prefix")):
+        assert len({one[key] for one in _of(logging, part, name)}) == 2
+    assert not fnmatch("job.karpenter.var.log.containers.a", group["match"])
+
+
+def test_a_record_of_karpenter_has_the_fields_that_the_alarm_reads_and_each_of_them_once() -> None:
+    modifier = _of(LOGGING, "filters", "record_modifier")[-1]
+    assert modifier["match"] == "karpenter.*"
+    kept = set(modifier["allowlist_key"])
+    assert set(re.findall(r"\$\.(\w+)", BEYOND_LIMITS.pattern)) <= kept
+    # A field of the line's own and one that its JSON has too would be twice in the record.
+    assert "time" not in kept
 
 
 def test_a_jobs_files_are_those_of_its_own_namespace() -> None:
@@ -84,7 +119,7 @@ def test_no_log_group_is_made_behind_the_stacks_back() -> None:
 
 
 def test_a_records_fields_are_those_that_alarms_read_and_no_open_ended_ones() -> None:
-    (modifier, _) = _of(LOGGING, "filters", "record_modifier")
+    (modifier, *_) = _of(LOGGING, "filters", "record_modifier")
     assert modifier["allowlist_key"] == list(FIELDS)
     assert modifier["record"] == ["job user-credit", "environment production"]
     read = {word.removeprefix("$.") for metric in METRICS for word in f"{metric.pattern} {metric.value}".split() if word.startswith("$.")}
@@ -98,6 +133,7 @@ def test_the_kubernetes_api_is_asked_nothing() -> None:
     assert {one["kube_tag_prefix"] for one in _of(LOGGING, "filters", "kubernetes")} == {
         "job.user-credit.var.log.containers.",
         "job.flights.var.log.containers.",
+        "karpenter.var.log.containers.",
     }
     assert not [manifest["kind"] for manifest in fluent_bit(LOGGING) if "Role" in manifest["kind"]]
     assert _object("ServiceAccount")["automountServiceAccountToken"] is False
@@ -120,15 +156,15 @@ def test_requests_to_a_domain_of_aws_are_signed_and_all_are_encrypted() -> None:
 
 
 def test_all_buffers_together_fit_into_the_pods_memory() -> None:
-    for jobs in (1, 2, 5, 20, 40):
+    for jobs in (1, 2, 5, 20, 39):
         logging = replace(LOGGING, jobs=tuple(f"job{number}" for number in range(jobs)))
         sizes = {one["mem_buf_limit"] for one in _of(logging, "inputs", "tail")}
         assert sizes == {f"{buffer_mib(logging)}MB"}
-        assert 48 + jobs * buffer_mib(logging) <= 128
+        assert 48 + (jobs + 1) * buffer_mib(logging) <= 128
 
 
 def test_too_many_jobs_for_its_memory_are_refused_with_what_they_need() -> None:
-    logging = replace(LOGGING, jobs=tuple(f"job{number}" for number in range(41)))
+    logging = replace(LOGGING, jobs=tuple(f"job{number}" for number in range(40)))
     with pytest.raises(LogsTooSmall) as refused:
         fluent_bit(logging)
     assert refused.value.fix == "memory: 130Mi, or more"
@@ -151,7 +187,9 @@ def test_it_has_no_right_on_its_node_but_to_read_logs_and_to_keep_its_place() ->
 
 
 def test_its_place_in_the_files_outlives_the_pod() -> None:
-    assert {one["db"] for one in _of(LOGGING, "inputs", "tail")} == {f"{STATE_FOLDER}/user-credit.db", f"{STATE_FOLDER}/flights.db"}
+    assert {one["db"] for one in _of(LOGGING, "inputs", "tail")} == {
+        f"{STATE_FOLDER}/{source}.db" for source in ("user-credit", "flights", "karpenter.controller")
+    }
 
 
 def test_another_configuration_is_another_pod_but_a_host_that_only_terraform_knows_is_not_hashed() -> None:

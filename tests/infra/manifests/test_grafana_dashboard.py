@@ -8,12 +8,19 @@ from penstock.infra.parts.observability import Alarms
 from penstock.scripts.dev.grafana_dashboard import text
 from penstock.scripts.layout import ROOT
 
+# Source: Karpenter 1.14, "Metrics".
+KARPENTERS = {
+    "karpenter_pods_unbound_time_seconds",
+    "karpenter_nodepools_usage",
+    "karpenter_nodepools_limit",
+    "karpenter_nodes_allocatable",
+}
 METRICS = {*RENAMED.values(), *RENAMED_BY_PART.values(), *RENAMED_BY_QUERY.values()}
-ALERTS = {rule["alert"]: rule["expr"] for group in rules(Alarms())["groups"] for rule in group["rules"]}
+ALERTS = {rule["alert"]: rule["expr"] for group in rules(Alarms(), 4)["groups"] for rule in group["rules"]}
 
 
 def _metrics(expr: str) -> set[str]:
-    return set(re.findall(r"\b(?:penstock_(?!job\b)\w+|metrics_executor_\w+|fluentbit_\w+|up)\b", expr))
+    return set(re.findall(r"\b(?:penstock_(?!job\b)\w+|metrics_executor_\w+|fluentbit_\w+|karpenter_\w+|up)\b", expr))
 
 
 def test_the_file_is_the_dashboard() -> None:
@@ -23,6 +30,11 @@ def test_the_file_is_the_dashboard() -> None:
 def test_every_metric_of_ours_is_one_that_prometheus_has() -> None:
     shown = {metric for panel in PANELS for metric in _metrics(panel.expr) if metric.startswith("penstock_")}
     assert shown and shown <= METRICS
+
+
+def test_every_metric_of_karpenter_is_one_that_its_version_has() -> None:
+    exprs = [*ALERTS.values(), *(panel.expr for panel in PANELS)]
+    assert {metric for expr in exprs for metric in _metrics(expr) if metric.startswith("karpenter_")} == KARPENTERS
 
 
 def test_every_alert_has_a_panel_with_one_of_its_metrics() -> None:

@@ -8,20 +8,24 @@ from typing import Any
 import kubernetes_validate
 import pytest
 
+from penstock.infra import karpenter_settings
+from penstock.infra.environment_file import load
+from penstock.infra.karpenter_settings import Place, controller_values
 from penstock.infra.manifests import fluent_bit
 from penstock.infra.manifests.deployed_job import OBSERVABILITY_NAMESPACE
+from penstock.infra.manifests.grafana_dashboard import PANELS
 from penstock.infra.manifests.prometheus import (
     NAMESPACE,
     RENAMED,
     RENAMED_BY_PART,
     RENAMED_BY_QUERY,
-    RUNBOOK,
     Monitoring,
     ScrapedJob,
     configuration,
     prometheus,
     rules,
 )
+from penstock.infra.node_alarms import RUNBOOK
 from penstock.infra.parts.nodes import DaemonSetRequest
 from penstock.infra.parts.observability import Alarms
 from penstock.jobs.driver import gauges
@@ -35,12 +39,14 @@ JOBS = (
     ScrapedJob("backfill", "backfill-driver-0.backfill-driver.job-backfill.svc", bounded=True),
 )
 TOLERATIONS = ({"key": "CriticalAddonsOnly", "operator": "Exists"},)
-MONITORING = Monitoring("production", "us-east-1", JOBS, Alarms(), None, {"penstock.dev/role": "system"}, TOLERATIONS)
+PENDING_MINUTES = 4
+MONITORING = Monitoring("production", "us-east-1", JOBS, Alarms(), PENDING_MINUTES, None, {"penstock.dev/role": "system"}, TOLERATIONS)
 WORKSPACE = "https://aps-workspaces.us-east-1.amazonaws.com/workspaces/ws-1/"
 
 
-def _object(kind: str, monitoring: Monitoring = MONITORING) -> dict[str, Any]:
-    (manifest_of_kind,) = (manifest for manifest in prometheus(monitoring) if manifest["kind"] == kind)
+def _object(kind: str, monitoring: Monitoring = MONITORING, name: str = "prometheus") -> dict[str, Any]:
+    named = [manifest for manifest in prometheus(monitoring) if manifest["metadata"]["name"] in (name, NAMESPACE)]
+    (manifest_of_kind,) = (manifest for manifest in named if manifest["kind"] == kind)
     return manifest_of_kind
 
 
@@ -55,7 +61,7 @@ def _scraped(name: str) -> dict[str, Any]:
 
 
 def _rule(name: str, alarms: Alarms) -> dict[str, Any]:
-    (alert_rule,) = (rule for group in rules(alarms)["groups"] for rule in group["rules"] if rule["alert"] == name)
+    (alert_rule,) = (rule for group in rules(alarms, PENDING_MINUTES)["groups"] for rule in group["rules"] if rule["alert"] == name)
     return dict(alert_rule)
 
 
@@ -118,12 +124,40 @@ def test_a_query_of_any_name_has_the_same_metrics() -> None:
 
 def test_every_pod_of_fluent_bit_is_asked() -> None:
     request = DaemonSetRequest.model_validate({"name": "fluent-bit", "memory": "128Mi"})
-    manifests = fluent_bit.fluent_bit(fluent_bit.Logging("production", "us-east-1", (), "/group", None, request))
+    manifests = fluent_bit.fluent_bit(fluent_bit.Logging("production", "us-east-1", (), "/group", "/karpenter", None, request))
     (service,) = (manifest for manifest in manifests if manifest["kind"] == "Service")
     (dns_config,) = _scraped("fluent-bit")["dns_sd_configs"]
     assert dns_config["names"] == [f"{service['metadata']['name']}.{service['metadata']['namespace']}.svc"]
     assert service["spec"]["clusterIP"] == "None"
     assert dns_config["port"] == service["spec"]["ports"][0]["port"]
+
+
+def test_each_controller_of_karpenter_is_asked_where_its_chart_serves_metrics() -> None:
+    service = _object("Service", name="karpenter-metrics")
+    kubernetes_validate.validate(service, "1.35", strict=True)
+    (dns_config,) = _scraped("karpenter")["dns_sd_configs"]
+    assert dns_config["names"] == ["karpenter-metrics.kube-system.svc"]
+    assert service["metadata"]["namespace"] == karpenter_settings.NAMESPACE == "kube-system"
+    # One address for each pod: only the leader has the metrics of pools and pods.
+    assert service["spec"]["clusterIP"] == "None"
+    # As the chart labels the pods of a release named like the chart itself.
+    assert service["spec"]["selector"] == {"app.kubernetes.io/name": "karpenter", "app.kubernetes.io/instance": "karpenter"}
+    spec = load("production").spec
+    assert spec.nodes is not None and spec.eks is not None
+    values = controller_values(spec.nodes, spec.eks, Place("us-east-1", "penstock-production", "queue", {}))
+    assert values["controller"]["metrics"]["port"] == dns_config["port"] == service["spec"]["ports"][0]["port"]
+
+
+def test_no_metric_that_an_alert_or_a_panel_looks_at_is_dropped() -> None:
+    (dropped,) = _scraped("karpenter")["metric_relabel_configs"]
+    assert (dropped["action"], dropped["source_labels"]) == ("drop", ["__name__"])
+    exprs = [rule["expr"] for group in rules(Alarms(), PENDING_MINUTES)["groups"] for rule in group["rules"]]
+    names = {name for expr in [*exprs, *(panel.expr for panel in PANELS)] for name in re.findall(r"karpenter_\w+", expr)}
+    assert names and not [name for name in names if re.fullmatch(dropped["regex"], name)]
+
+
+def test_a_pod_waits_as_long_as_the_environment_says_before_it_is_told() -> None:
+    assert _rule("PenstockPodsPending", Alarms())["for"] == f"{PENDING_MINUTES}m"
 
 
 def test_the_limits_of_the_alarms_are_those_of_the_alerts() -> None:
@@ -170,13 +204,13 @@ def test_nobody_may_come_in_and_it_may_go_to_what_it_reads() -> None:
     assert spec["policyTypes"] == ["Ingress", "Egress"]
     assert "ingress" not in spec
     ports = sorted({port["port"] for rule in spec["egress"] for port in rule["ports"]})
-    assert ports == [53, 80, 443, 2020, 4040]
+    assert ports == [53, 80, 443, 2020, 4040, 8080]
 
 
 def test_its_files_are_those_that_it_is_started_with() -> None:
     data = _object("ConfigMap")["data"]
     assert json.loads(data["prometheus.yaml"]) == configuration(MONITORING)
-    assert json.loads(data["rules.yaml"]) == rules(Alarms())
+    assert json.loads(data["rules.yaml"]) == rules(Alarms(), PENDING_MINUTES)
     assert configuration(MONITORING)["rule_files"] == ["/etc/prometheus/rules.yaml"]
     (container,) = _pod()["spec"]["containers"]
     assert "--config.file=/etc/prometheus/prometheus.yaml" in container["args"]
@@ -200,7 +234,7 @@ def test_another_configuration_is_another_pod_but_a_url_that_only_terraform_know
 
 def test_every_alert_has_a_section_in_the_runbook() -> None:
     headings = re.findall(r"^## (\w+)$", (ROOT / RUNBOOK).read_text(encoding="utf-8"), flags=re.MULTILINE)
-    alerts = [rule for group in rules(Alarms())["groups"] for rule in group["rules"]]
+    alerts = [rule for group in rules(Alarms(), PENDING_MINUTES)["groups"] for rule in group["rules"]]
     assert headings == [rule["alert"] for rule in alerts]
     assert [rule["annotations"]["runbook"] for rule in alerts] == [f"{RUNBOOK}#{name.lower()}" for name in headings]
 
@@ -208,7 +242,12 @@ def test_every_alert_has_a_section_in_the_runbook() -> None:
 def test_a_commit_is_missed_only_after_three_of_the_longest_triggers() -> None:
     def expr(*triggers_ms: int) -> str:
         jobs = [ScrapedJob(f"j{ms}", "address", bounded=False, trigger_ms=ms) for ms in triggers_ms]
-        (rule,) = (one for group in rules(Alarms(), jobs)["groups"] for one in group["rules"] if one["alert"] == "PenstockNoCommit")
+        (rule,) = (
+            one
+            for group in rules(Alarms(), PENDING_MINUTES, jobs)["groups"]
+            for one in group["rules"]
+            if one["alert"] == "PenstockNoCommit"
+        )
         return str(rule["expr"])
 
     assert "[10m]" in expr() and "[10m]" in expr(10_000, 200_000)

@@ -12,6 +12,7 @@ from penstock.infra.interruptions import EVENTS
 from penstock.infra.manifests import fluent_bit, prometheus
 from penstock.infra.parts.observability import Alarms, OpenSearch
 from penstock.infra.stacks.observability import SPOT_INTERRUPTION_RULE
+from penstock.scripts.layout import ROOT
 from tests.infra.stacks.observed import Outputs, Stack, environment, synthesized
 from tests.infra.stacks.synthesized import of_cluster
 
@@ -65,8 +66,9 @@ def test_a_job_that_the_environment_drops_does_not_stop_a_deploy(whole: Stack) -
 
 def test_metrics_are_read_from_the_jobs_own_group_with_the_job_as_their_dimension(whole: Stack) -> None:
     filters = _all(whole, "aws_cloudwatch_log_metric_filter")
-    assert set(filters) == {f"{job}-{metric}" for job in JOBS for metric in ("LagRecords", "FailedBatches", "Starts")}
-    for name, metric_filter in filters.items():
+    of_jobs = {f"{job}-{metric}" for job in JOBS for metric in ("LagRecords", "FailedBatches", "Starts")}
+    assert set(filters) == of_jobs | {"pool-limits"}
+    for name, metric_filter in ((name, one) for name, one in filters.items() if name in of_jobs):
         job = name.rpartition("-")[0]
         assert metric_filter["log_group_name"] == f"${{aws_cloudwatch_log_group.{job}.name}}"
         transformation = metric_filter["metric_transformation"]
@@ -78,7 +80,7 @@ def test_metrics_are_read_from_the_jobs_own_group_with_the_job_as_their_dimensio
 def test_every_alarm_notifies_when_it_begins_and_when_it_ends(whole: Stack) -> None:
     alarms = _all(whole, "aws_cloudwatch_metric_alarm")
     kinds = {f"{job}-{kind}" for job in JOBS for kind in ("lag", "failed", "restarts", "silent")}
-    assert set(alarms) == kinds | {"interruptions", "interruptions-unread"}
+    assert set(alarms) == kinds | {"interruptions", "interruptions-unread", "pods-pending", "pool-limits"}
     for name, alarm in alarms.items():
         assert alarm["alarm_actions"] == alarm["ok_actions"] == ["${aws_sns_topic.alarms.arn}"]
         assert alarm["alarm_name"] == f"penstock-watched-{name}"
@@ -90,7 +92,35 @@ def test_an_alarm_watches_a_metric_that_is_written(whole: Stack) -> None:
     for name, alarm in _all(whole, "aws_cloudwatch_metric_alarm").items():
         if alarm["namespace"] == "Penstock/watched":
             assert alarm["metric_name"] in written
-            assert alarm["dimensions"] == {"Job": name.rpartition("-")[0]}
+            assert alarm.get("dimensions") == (None if name == "pool-limits" else {"Job": name.rpartition("-")[0]})
+
+
+def test_pods_without_a_node_are_counted_by_eks_and_told_after_three_starts_of_a_node(whole: Stack) -> None:
+    alarm = _all(whole, "aws_cloudwatch_metric_alarm")["pods-pending"]
+    assert (alarm["namespace"], alarm["metric_name"], alarm["statistic"]) == ("AWS/EKS", "scheduler_pending_pods", "Sum")
+    assert alarm["dimensions"] == {"ClusterName": Outputs().cluster_name}
+    # 3 * (10 s of batching and 60 s of `boot`), in whole minutes.
+    assert (alarm["period"], alarm["evaluation_periods"], alarm["threshold"]) == (60, 4, 0)
+    assert "penstock doctor watched" in alarm["alarm_description"]
+
+
+def test_what_a_pools_limits_refuse_is_read_from_karpenters_own_group(whole: Stack) -> None:
+    metric_filter = _all(whole, "aws_cloudwatch_log_metric_filter")["pool-limits"]
+    assert metric_filter["log_group_name"] == "${aws_cloudwatch_log_group.karpenter_nodes.name}"
+    assert _all(whole, "aws_cloudwatch_log_group")["karpenter_nodes"]["name"] == "/penstock/watched/karpenter"
+    transformation = metric_filter["metric_transformation"]
+    alarm = _all(whole, "aws_cloudwatch_metric_alarm")["pool-limits"]
+    assert (transformation["namespace"], transformation["name"]) == (alarm["namespace"], alarm["metric_name"])
+    assert "limitHeadroom" in alarm["alarm_description"]
+
+
+def test_every_alarm_of_the_nodes_names_a_section_of_the_runbook(whole: Stack) -> None:
+    for name in ("pods-pending", "pool-limits"):
+        description = _all(whole, "aws_cloudwatch_metric_alarm")[name]["alarm_description"]
+        page, _, section = description.rpartition(" ")[2].partition("#")
+        assert f"\n## {section}\n" in (ROOT / page).read_text(encoding="utf-8").lower().replace(page.lower(), page)
+        # Source: CloudWatch API reference, PutMetricAlarm: AlarmDescription.
+        assert len(description) <= 1024
 
 
 def test_interruptions_are_watched_at_karpenters_rule_and_queue(whole: Stack) -> None:
@@ -127,7 +157,9 @@ def test_fluent_bit_may_write_to_the_jobs_groups_and_to_the_domains_bulk_interfa
     statements = _statements(_all(whole, "aws_iam_role_policy")["fluent-bit"]["policy"])
     assert set(statements) == {"JobLogs", "JobIndexes"}
     assert statements["JobLogs"]["Action"] == ["logs:CreateLogStream", "logs:PutLogEvents"]
-    assert statements["JobLogs"]["Resource"] == [f"${{aws_cloudwatch_log_group.{job}.arn}}:log-stream:*" for job in JOBS]
+    assert statements["JobLogs"]["Resource"] == [
+        f"${{aws_cloudwatch_log_group.{group}.arn}}:log-stream:*" for group in (*JOBS, "karpenter_nodes")
+    ]
     assert statements["JobIndexes"]["Action"] == ["es:ESHttpPost"]
     assert statements["JobIndexes"]["Resource"] == ["${aws_opensearch_domain.logs.arn}/_bulk"]
 
@@ -223,6 +255,7 @@ def test_what_is_not_asked_for_is_not_made(least: Stack) -> None:
 def test_the_stack_gives_what_the_charts_take(whole: Stack) -> None:
     assert {name: output["value"] for name, output in whole["output"].items() if not name.startswith("cross-stack")} == {
         "log_group": "/penstock/watched/jobs",
+        "karpenter_log_group": "${aws_cloudwatch_log_group.karpenter_nodes.name}",
         "fluent_bit_role_arn": "${aws_iam_role.fluent-bit.arn}",
         "open_search_endpoint": "${aws_opensearch_domain.logs.endpoint}",
         "prometheus_endpoint": "${aws_prometheus_workspace.metrics.prometheus_endpoint}",

@@ -42,7 +42,9 @@ def test_the_jobs_are_those_of_the_environment(whole: Stack) -> None:
     groups = [
         one["log_group_name"] for one in _file(whole, "fluent-bit", "fluent-bit.yaml")["pipeline"]["outputs"] if "log_group_name" in one
     ]
-    assert groups == [f"/penstock/watched/jobs/{name}" for name in names]
+    karpenters = "${data.terraform_remote_state.cross-stack-reference-input-observability.outputs."
+    karpenters += "cross-stack-output-aws_cloudwatch_log_groupkarpenter_nodesname}"
+    assert groups == [*(f"/penstock/watched/jobs/{name}" for name in names), karpenters]
     drivers = _file(whole, "prometheus", "prometheus.yaml")["scrape_configs"][0]["static_configs"]
     assert [one["labels"]["penstock_job"] for one in drivers] == names
 
