@@ -17,6 +17,7 @@ from pathlib import Path
 from penstock.infra.deployable import deployable_plans
 from penstock.infra.environment_file import ENVIRONMENT_VARIABLE, LOCAL_ENVIRONMENT, named
 from penstock.infra.errors import NodeNotFound
+from penstock.infra.provider_lock import write
 from penstock.infra.synth_report import SynthReport, failure, report
 from penstock.infra.synth_request import SynthRequest, read, request
 from penstock.sizing.errors import PenstockError
@@ -77,6 +78,8 @@ def _synthesize(asked: SynthRequest) -> Path:
     app = App()
     add_stacks(app, asked.environment, asked.plans, asked.stacks)
     app.synth()
+    for stack in report(Path(app.outdir)).stacks:
+        write(Path(app.outdir) / stack.folder, Path.cwd())
     return Path(app.outdir)
 
 

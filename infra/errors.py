@@ -215,6 +215,13 @@ class ConnectionNotGiven(DocumentError):
     title = "connection not found in the environment"
 
 
+class ProviderLockInvalid(DocumentError):
+    """The repository's lock file of Terraform's providers locks another version than the stacks require, or is not of Terraform's form."""
+
+    code = "INF-072"
+    title = "invalid provider lock file"
+
+
 class ConnectionOfAnotherKind(DocumentError):
     """A job uses a connection as another type than the environment defines."""
 

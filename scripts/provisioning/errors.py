@@ -208,6 +208,13 @@ class JobHasNotRun(DocumentError):
     title = "the job has not run yet"
 
 
+class ProviderNotLocked(RunFailed):
+    """The package of a Terraform provider that this machine would use is not one of those that Penstock or the repository has locked."""
+
+    code = "DEP-056"
+    title = "provider package differs from the locked ones"
+
+
 class NotPreviewed(DocumentError):
     """An upgrade of the job cannot be previewed: it reads something that has no offsets, ends by itself, or its old spec is not known."""
 

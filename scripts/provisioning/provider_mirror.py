@@ -83,7 +83,7 @@ def find(version: str, environment: Mapping[str, str], *, prefixes: Iterable[str
 
 def _named_folder(folder: Path, provider: str, version: str) -> Path:
     if not _holds(folder, provider, version):
-        need = f"{provider}/{version}/{_system()} in it"
+        need = f"{provider}/{version}/{system()} in it"
         fix = f"'terraform providers mirror {folder}' in a stack's directory fills it; or unset {VARIABLE}"
         raise ProviderNotFound(path=VARIABLE, given=str(folder), need=need, fix=fix)
     return folder
@@ -135,11 +135,11 @@ def _mirrors_below(folder: Path, provider: str, depth: int) -> Iterator[Path]:
 def _holds(folder: Path, provider: str, version: str) -> bool:
     """Whether a folder contains the provider for this platform, unpacked or as an archive."""
     own = folder / provider
-    archive = f"terraform-provider-{own.name}_{version}_{_system()}.zip"
-    return (own / version / _system()).is_dir() or (own / archive).is_file()
+    archive = f"terraform-provider-{own.name}_{version}_{system()}.zip"
+    return (own / version / system()).is_dir() or (own / archive).is_file()
 
 
-def _system() -> str:
+def system() -> str:
     """Go's names of this platform, as in the provider's folders."""
     machine = platform.machine().lower()
     return f"{platform.system().lower()}_{_GO_MACHINES.get(machine, machine)}"

@@ -13,10 +13,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from penstock.infra.provider_lock import FILE
 from penstock.scripts.errors import MissingTool, ProviderNotFound, TerraformFailed, TerraformStopped, TerraformTimeout
 from penstock.scripts.process.supervised import SupervisedProcess
-from penstock.scripts.provisioning.errors import StateMoved, StateNotWritten
-from penstock.scripts.provisioning.provider_mirror import CONFIGURATION_VARIABLE, VARIABLE, Search, address, find
+from penstock.scripts.provisioning.errors import ProviderNotLocked, StateMoved, StateNotWritten
+from penstock.scripts.provisioning.provider_mirror import CONFIGURATION_VARIABLE, VARIABLE, Search, address, find, system
 from penstock.scripts.provisioning.state_lock import LOCKED, locked
 from penstock.scripts.provisioning.state_resource import StateResource, state_resources
 from penstock.sizing.errors import RunFailed, raise_all
@@ -42,6 +43,8 @@ _PLAN_HAS_CHANGES = 2
 _ASKING = ("init", "plan", "apply", "destroy")
 # The call that prints a plan, which may be large, and uses no endpoint.
 _SHOW = "show"
+# Said of a package in a mirror, in a registry and of one that was installed before.
+_NOT_LOCKED = ("of the checksums previously recorded in the dependency lock file", "of the checksums recorded in the dependency lock file")
 _NO_PROVIDER = ("Failed to query available provider packages", "Failed to install provider", "Inconsistent dependency lock file")
 # Where Terraform leaves a state that it could not write to its backend, for example after credentials expired.
 _UNWRITTEN = "errored.tfstate"
@@ -120,13 +123,16 @@ class Terraform:
 
         Raises:
             ProviderNotFound: RUN-005, with the searched locations.
+            ProviderNotLocked: DEP-056, it is not the package that the stack's lock file has.
             PenstockError: TOOL-001, RUN-007 to RUN-009.
         """
         with _INSTALLING:
             code, log = self._run("init", ["-no-color"], INIT_LIMIT_S)
         if code == 0:
             return
-        said = _text(log)
+        said = " ".join(_text(log).split())
+        if any(words in said for words in _NOT_LOCKED):
+            raise self._not_locked()
         if any(words in said for words in _NO_PROVIDER):
             raise self._no_provider()
         if _STATE_MOVED in said:
@@ -298,11 +304,16 @@ class Terraform:
         if (self.folder / _UNWRITTEN).exists():
             raise self._unwritten()
         ready = self.folder / ".terraform" / "penstock.json"
-        wanted = json.dumps(self._settings(), sort_keys=True)
-        if not ((self.folder / ".terraform.lock.hcl").exists() and ready.exists() and ready.read_text(encoding="utf-8") == wanted):
+        if not (ready.exists() and ready.read_text(encoding="utf-8") == self._initialized()):
             self.init()
             ready.parent.mkdir(exist_ok=True)
-            ready.write_text(wanted, encoding="utf-8")
+            ready.write_text(self._initialized(), encoding="utf-8")
+
+    def _initialized(self) -> str:
+        """What an init depends on: Terraform adds to the lock file what it has verified."""
+        lock = self.folder / FILE
+        locked = lock.read_text(encoding="utf-8") if lock.exists() else None
+        return json.dumps({"settings": self._settings(), "lock": locked}, sort_keys=True)
 
     def _run(
         self, verb: str, options: list[str], limit_s: float, take: Callable[[Mapping[str, Any]], None] = lambda event: None
@@ -379,6 +390,19 @@ class Terraform:
             need="access to the Terraform Registry, or a directory with the provider",
             fix=f"set {VARIABLE}=DIR, where DIR was filled by 'terraform providers mirror DIR' on another machine",
         )
+
+    def _not_locked(self) -> ProviderNotLocked:
+        provider, version = self._provider() or ("", "")
+        folder = self._search.folder if self._search else None
+        source = f"the package in {folder}" if folder else "the package of Terraform's registry, or of the mirror in its CLI configuration"
+        mirror = f"-fs-mirror={folder} " if folder else ""
+        fix = (
+            f"use the release of the provider; if the package is yours, or unpacked for a platform without a known hash, run"
+            f" 'terraform -chdir={self.folder} providers lock {mirror}-platform={system()}' and copy {FILE} from there"
+            " to the repository's root"
+        )
+        need = f"one of the packages of {self.folder / FILE}"
+        return ProviderNotLocked(path=f"{provider} {version}", given=source, need=need, fix=fix)
 
     def _state_moved(self) -> StateMoved:
         init = f"terraform -chdir={self.folder} init"

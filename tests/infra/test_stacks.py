@@ -19,11 +19,14 @@ import yaml
 from penstock.infra.app import AWS, CHARTS, stack_names
 from penstock.infra.constructs.provider import SERVICES
 from penstock.infra.environment_file import FOLDER, load
+from penstock.infra.provider_lock import FILE, SHIPPED, read
 from penstock.scripts.layout import ROOT
 from tests.infra.environments import BARE, written
 
 SNAPSHOTS = Path(__file__).parent / "snapshots"
 Stacks = dict[str, dict[str, Any]]
+# Environment -> the folder that it was synthesized to.
+_FOLDERS: dict[str, Path] = {}
 Synthesize = Callable[[str], Stacks]
 
 # The service of each kind of resource, by the longest matching prefix of its type.
@@ -64,6 +67,7 @@ def synthesize(tmp_path_factory: pytest.TempPathFactory) -> Synthesize:
         folder = tmp_path_factory.mktemp("synth")
         ran = _ran(environment, folder)
         assert ran.returncode == 0, ran.stderr
+        _FOLDERS[environment] = folder
         return {path.parent.name: json.loads(path.read_text()) for path in sorted(folder.glob("stacks/*/cdk.tf.json"))}
 
     return once
@@ -113,6 +117,15 @@ def test_a_stack_has_one_side(synthesize: Synthesize) -> None:
         assert list(stack["provider"]) == ["helm" if name in CHARTS else "aws"]
         kinds = {kind.split("_")[0] for kind in stack["resource"]}
         assert kinds == {"helm" if name in CHARTS else "aws"}
+
+
+def test_each_stack_may_be_applied_with_the_locked_packages_of_its_provider_alone(synthesize: Synthesize) -> None:
+    for name, stack in synthesize("dev").items():
+        (required,) = stack["terraform"]["required_providers"].values()
+        locked = read(_FOLDERS["dev"] / "stacks" / name / FILE)
+        address = f"registry.terraform.io/hashicorp/{required['source']}"
+        assert set(locked) == {address}
+        assert locked[address].version == read(SHIPPED)[address].version == required["version"]
 
 
 def test_no_stack_asks_anything_of_aws_before_it_is_applied(synthesize: Synthesize) -> None:

@@ -3,6 +3,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import subprocess
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -10,8 +11,10 @@ from typing import Any
 
 import pytest
 
+from penstock.infra.provider_lock import FILE, SHIPPED, read, write
 from penstock.scripts.errors import MissingTool, ProviderNotFound, TerraformFailed, TerraformStopped, TerraformTimeout
-from penstock.scripts.provisioning.errors import StateMoved, StateNotWritten
+from penstock.scripts.provisioning.errors import ProviderNotLocked, StateMoved, StateNotWritten
+from penstock.scripts.provisioning.provider_mirror import VARIABLE, system
 from penstock.scripts.provisioning.terraform import Applied, Change, Terraform
 from penstock.sizing.errors import Faults
 
@@ -180,3 +183,57 @@ def test_what_is_planned_is_applied_and_nothing_else(stack: Stack, tmp_path: Pat
     both.plan_to(tmp_path / "destroy", destroy=True, targets=["terraform_data.two"])
     assert both.apply_plan(tmp_path / "destroy").count("delete") == 1
     assert not [name for name in ("show", "state") if (both.folder / f"terraform-{name}.log").exists()]
+
+
+@pytest.fixture
+def locked(stack: Stack, tmp_path: Path) -> Terraform:
+    """A stack with the shipped lock file, and a mirror whose package of the AWS provider is not the release's. An init doesn't start it."""
+    folder = stack().folder
+    provider = {"required_providers": {"aws": {"source": "aws", "version": "5.100.0"}}}
+    (folder / "cdk.tf.json").write_text(json.dumps({"terraform": provider}))
+    package = tmp_path / "mirror/registry.terraform.io/hashicorp/aws/5.100.0" / system()
+    package.mkdir(parents=True)
+    (package / "terraform-provider-aws_v5.100.0_x5").write_text("#!/bin/sh\n")
+    write(folder, tmp_path)
+    return Terraform(folder, environment={**os.environ, VARIABLE: str(tmp_path / "mirror")})
+
+
+def test_a_package_that_is_not_the_releases_is_refused(locked: Terraform, tmp_path: Path) -> None:
+    with pytest.raises(ProviderNotLocked) as raised:
+        locked.plan()
+    assert raised.value.code == "DEP-056"
+    assert raised.value.path == "registry.terraform.io/hashicorp/aws 5.100.0"
+    assert str(tmp_path / "mirror") in raised.value.given
+    assert f"-platform={system()}" in raised.value.fix
+
+
+def test_what_the_error_says_makes_a_package_of_ones_own_accepted_and_another_hash_refuses_it(locked: Terraform, tmp_path: Path) -> None:
+    with pytest.raises(ProviderNotLocked) as raised:
+        locked.init()
+    # The command of the fix, then the file that it has written, in the repository's root.
+    command = raised.value.fix.split("'")[1].split()
+    subprocess.run(command, check=True, capture_output=True, timeout=60)
+    own = tmp_path / FILE
+    shutil.copy(locked.folder / FILE, own)
+    write(locked.folder, tmp_path)
+    locked.init()
+    (hash_of_ours,) = read(own)["registry.terraform.io/hashicorp/aws"].hashes - read(SHIPPED)["registry.terraform.io/hashicorp/aws"].hashes
+    own.write_text(own.read_text().replace(hash_of_ours, f"h1:{'A' * 43}="))
+    write(locked.folder, tmp_path)
+    with pytest.raises(ProviderNotLocked):
+        locked.init()
+
+
+def test_a_package_that_was_changed_after_it_was_installed_is_refused(locked: Terraform, tmp_path: Path) -> None:
+    mirror = tmp_path / "mirror"
+    subprocess.run(
+        ["terraform", f"-chdir={locked.folder}", "providers", "lock", f"-fs-mirror={mirror}", f"-platform={system()}"],
+        check=True,
+        capture_output=True,
+        timeout=60,
+    )
+    locked.init()
+    (package,) = mirror.rglob("terraform-provider-aws_*")
+    package.write_text("#!/bin/sh\nexit 1\n")
+    with pytest.raises(ProviderNotLocked):
+        locked.init()
