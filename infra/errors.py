@@ -222,6 +222,13 @@ class ProviderLockInvalid(DocumentError):
     title = "invalid provider lock file"
 
 
+class ImageLockInvalid(DocumentError):
+    """A lock file of images cannot be read: its digests are no digests, or it is not of the form that `penstock image lock` writes."""
+
+    code = "INF-073"
+    title = "invalid lock file of images"
+
+
 class ConnectionOfAnotherKind(DocumentError):
     """A job uses a connection as another type than the environment defines."""
 

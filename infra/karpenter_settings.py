@@ -34,6 +34,18 @@ FEATURE_GATES = {
 }
 
 
+class Image(NamedTuple):
+    """The controller's image.
+
+    Args:
+        repository: at a mirror, without tag and digest; None: the chart's own.
+        digest: None: the chart's own.
+    """
+
+    repository: str | None = None
+    digest: str | None = None
+
+
 class Place(NamedTuple):
     """Where a controller runs, and its cluster.
 
@@ -43,7 +55,7 @@ class Place(NamedTuple):
         interruption_queue: name of the queue that it reads.
         node_selector: labels of the nodes that its pods run on.
         isolated: whether it only reaches AWS services with an endpoint in the VPC.
-        image: of the controller at a mirror, without tag and digest, which are the chart's; None: the chart's own.
+        image: what differs from the chart's.
     """
 
     region: str
@@ -51,7 +63,7 @@ class Place(NamedTuple):
     interruption_queue: str
     node_selector: Mapping[str, str]
     isolated: bool = False
-    image: str | None = None
+    image: Image = Image()
 
 
 def controller_values(nodes: Nodes, eks: Eks, place: Place) -> dict[str, Any]:
@@ -64,11 +76,12 @@ def controller_values(nodes: Nodes, eks: Eks, place: Place) -> dict[str, Any]:
         eks: its cluster.
         place: where the controller runs.
     """
+    image = {key: value for key, value in place.image._asdict().items() if value is not None}
     return {
         "replicas": min(REPLICAS, eks.system_nodes.min),
         "nodeSelector": dict(place.node_selector),
         "controller": {
-            **({"image": {"repository": place.image}} if place.image else {}),
+            **({"image": image} if image else {}),
             "metrics": {"port": METRICS_PORT},
             "resources": {"requests": CONTROLLER_RESOURCES, "limits": CONTROLLER_RESOURCES},
             # Otherwise it queries its node's metadata service, which the hop limit denies to pods.

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
 from typing import Any, Protocol
 
 from constructs import Construct
@@ -14,20 +13,18 @@ from penstock.infra.constructs.system_nodes import ROLE_LABEL, SYSTEM_ROLE
 from penstock.infra.driver_pools import leave_drivers_alone
 from penstock.infra.environment import Environment
 from penstock.infra.helm_bindings import helm
-from penstock.infra.karpenter_settings import NAMESPACE, RELEASE, Place, controller_values
+from penstock.infra.image_lock import digest_of
+from penstock.infra.karpenter_charts import IMAGE, Chart, charts
+from penstock.infra.karpenter_settings import NAMESPACE, Image, Place, controller_values
 from penstock.infra.manifests.node_class import node_class
 from penstock.infra.manifests.node_pool import node_pool
-from penstock.infra.parts.eks import Eks
-from penstock.infra.parts.mirrors import Registry, mirrored
+from penstock.infra.parts.mirrors import mirrored
 from penstock.infra.parts.nodes import Nodes
 from penstock.infra.plans import EnvironmentPlans
 from penstock.infra.pool_limits import pool_limits
 from penstock.infra.stacks.karpenter import isolated
 
 STACK = "karpenter-charts"
-REPOSITORY = "public.ecr.aws/karpenter"
-# Source: the chart of Karpenter 1.14.1, controller.image.repository.
-_IMAGE = f"{REPOSITORY}/controller"
 # The deletion of a pool waits until its nodes are drained and terminated.
 POOLS_TIMEOUT_S = 1800
 
@@ -64,17 +61,18 @@ class KarpenterChartsStack(ChartsStack):
         super().__init__(scope, STACK, environment, cluster)
         spec = environment.spec
         assert spec.eks is not None and spec.nodes is not None
-        crds = self._release("karpenter-crd", spec.eks)
+        crds_chart, controller_chart = charts(environment)
+        crds = self._release(crds_chart)
         place = Place(
             region=spec.region,
             cluster_name=environment.prefix,
             interruption_queue=karpenter.interruption_queue,
             node_selector={"kubernetes.io/os": "linux", ROLE_LABEL: SYSTEM_ROLE},
             isolated=isolated(environment),
-            image=_image(spec.mirrors),
+            image=_image(environment),
         )
         values = controller_values(spec.nodes, spec.eks, place)
-        controller = self._release(RELEASE, spec.eks, values=[json.dumps(values)], skip_crds=True, depends_on=[crds])
+        controller = self._release(controller_chart, values=[json.dumps(values)], skip_crds=True, depends_on=[crds])
         machines = node_class(
             spec.nodes,
             cluster_name=environment.prefix,
@@ -92,16 +90,16 @@ class KarpenterChartsStack(ChartsStack):
             depends_on=[controller],
         )
 
-    def _release(self, chart: str, eks: Eks, **how: Any) -> Any:
+    def _release(self, chart: Chart, **how: Any) -> Any:
         release = helm.release.Release
         return release(
             self,
-            chart,
-            name=chart,
+            chart.name,
+            name=chart.name,
             namespace=NAMESPACE,
-            repository=f"oci://{mirrored(REPOSITORY, self.environment.spec.mirrors)}",
-            chart=chart,
-            version=eks.karpenter_version,
+            repository=f"oci://{chart.repository}",
+            chart=chart.name,
+            version=chart.version,
             create_namespace=False,
             atomic=True,
             wait=True,
@@ -110,10 +108,12 @@ class KarpenterChartsStack(ChartsStack):
         )
 
 
-def _image(mirrors: Mapping[Registry, str]) -> str | None:
-    """The controller's image at a mirror; None without one, where the chart names it."""
-    image = mirrored(_IMAGE, mirrors)
-    return None if image == _IMAGE else image
+def _image(environment: Environment) -> Image:
+    """What differs from the controller's image in the chart: its repository at a mirror, and its digest if it is locked."""
+    spec = environment.spec
+    assert spec.eks is not None
+    image = mirrored(IMAGE, spec.mirrors)
+    return Image(None if image == IMAGE else image, digest_of(f"{IMAGE}:{spec.eks.karpenter_version}"))
 
 
 def _node_pools(environment: Environment, nodes: Nodes, plans: EnvironmentPlans) -> list[dict[str, Any]]:

@@ -11,13 +11,13 @@ from penstock.infra.constructs.local_chart import LocalChart
 from penstock.infra.constructs.system_nodes import ROLE_LABEL, SYSTEM_ROLE, TAINT
 from penstock.infra.environment import Environment
 from penstock.infra.errors import DaemonSetNotSized
+from penstock.infra.image_lock import pinned
 from penstock.infra.manifests.deployed_job import namespace
 from penstock.infra.manifests.fluent_bit import DAEMON_SET, Logging, Search, fluent_bit
 from penstock.infra.manifests.fluent_bit import IMAGE as FLUENT_BIT_IMAGE
 from penstock.infra.manifests.prometheus import IMAGE as PROMETHEUS_IMAGE
 from penstock.infra.manifests.prometheus import Monitoring, ScrapedJob, prometheus
 from penstock.infra.node_alarms import pending_minutes
-from penstock.infra.parts.mirrors import mirrored
 from penstock.infra.parts.nodes import DaemonSetRequest
 from penstock.infra.plans import EnvironmentPlans
 
@@ -80,7 +80,7 @@ def _logging(environment: Environment, plans: EnvironmentPlans, observability: O
         karpenter_log_group=observability.karpenter_log_group,
         search=_search(environment, observability),
         request=_request(environment),
-        image=mirrored(FLUENT_BIT_IMAGE, environment.spec.mirrors),
+        image=pinned(FLUENT_BIT_IMAGE, environment.spec.mirrors),
     )
 
 
@@ -117,7 +117,7 @@ def _monitoring(environment: Environment, plans: EnvironmentPlans, observability
         workspace=observability.prometheus_endpoint,
         node_selector={ROLE_LABEL: SYSTEM_ROLE},
         tolerations=[{"key": TAINT, "operator": "Exists"}],
-        image=mirrored(PROMETHEUS_IMAGE, environment.spec.mirrors),
+        image=pinned(PROMETHEUS_IMAGE, environment.spec.mirrors),
     )
 
 

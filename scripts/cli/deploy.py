@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from penstock.infra.deployable import deployable_plans
+from penstock.infra.environment import Environment
 from penstock.infra.plans import EnvironmentPlans
 from penstock.jobs.errors import BucketUnreachable
 from penstock.scripts.cli import offline_changes
@@ -25,7 +26,7 @@ from penstock.scripts.operations.job_changes import JobChanges, job_changes
 from penstock.scripts.planning.app_path import add_app_path_argument, folders_of_apps
 from penstock.scripts.process.interrupts import end_in_order
 from penstock.scripts.progress import Steps
-from penstock.scripts.provisioning import boundary, changes_table, machine, state_bucket, workplace, zones
+from penstock.scripts.provisioning import boundary, changes_table, charts, machine, state_bucket, workplace, zones
 from penstock.scripts.provisioning.aws_access import AwsAccess
 from penstock.scripts.provisioning.confirmation import confirm
 from penstock.scripts.provisioning.deployment import DeployedStack, Deployment, outputs, wanted
@@ -37,6 +38,8 @@ from penstock.sizing.planned import SCHEMA_VERSION
 
 # The stack of the jobs' releases; its module imports cdktf, which takes long.
 _JOBS = "jobs-charts"
+# How the names of the stacks of Helm releases end.
+_CHARTS = "-charts"
 # By which this machine's clock may be ahead of the API server's.
 _CLOCKS = timedelta(minutes=2)
 
@@ -90,8 +93,15 @@ def run(arguments: argparse.Namespace) -> int:
     state_bucket.check(aws)
     zones.check(aws)
     boundary.check(aws)
+    _check_charts(arguments, environment)
     with workplace.held(workplace.folder_of(environment.name, arguments.out), "deploy") as folder:
         return _deploy(arguments, aws, planned, steps, folder)
+
+
+def _check_charts(arguments: argparse.Namespace, environment: Environment) -> None:
+    """That Helm finds its charts, unless none is deployed: a stack is deployed with those that it depends on."""
+    if not arguments.stacks or any(stack.endswith(_CHARTS) for stack in arguments.stacks):
+        charts.check(environment)
 
 
 def _introduced(arguments: argparse.Namespace, aws: AwsAccess, steps: Steps) -> bool:

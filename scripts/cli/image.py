@@ -8,12 +8,14 @@ from pathlib import Path
 
 from penstock.infra.app_packages import AppPackages
 from penstock.infra.environment_file import load as load_environment
+from penstock.infra.image_lock import FILE
 from penstock.jobs.spec import load
 from penstock.scripts.cli.environment_argument import add_environment_option
 from penstock.scripts.errors import WrongUsage
 from penstock.scripts.image import image_name
 from penstock.scripts.image.build import Request, build_with_apps, write_context
 from penstock.scripts.image.context import DOCKERFILE
+from penstock.scripts.image.digests import lock
 from penstock.scripts.installation.app_packages import checked
 from penstock.scripts.progress import Steps
 
@@ -29,20 +31,24 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--file", type=Path, metavar="FILE", help="write the image to an archive, which docker load takes")
     add("--push", action="store_true", help="push the image to the registry of its name")
     add("--assembled-bases", action="store_true", help="assemble the base images from packages where no image registry is reached")
+    digests = actions.add_parser("lock", help=f"record the digests of others' images and charts in {FILE} of the current folder")
+    add_environment_option(digests, None, more="its mirrors and versions", default_text="required")
     folder = actions.add_parser("context", help="write the folder that Docker builds the image without apps from")
     add_environment_option(folder, None, more="its jobs' packages", default_text="none")
     folder.add_argument("--out", type=Path, required=True, metavar="FOLDER", help="where it is written; what is there is replaced")
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Builds the image, or writes its context.
+    """Builds the image, writes its context, or records the digests of others' images.
 
     Returns:
         0; mistakes are raised.
 
     Raises:
-        PenstockError: IMG-001 to IMG-010, and whatever is wrong with the environment, a spec or a lock.
+        PenstockError: IMG-001 to IMG-010, DEP-057 to DEP-059, and whatever is wrong with the environment, a spec or a lock.
     """
+    if arguments.action == "lock":
+        return _lock(arguments)
     spec = load_environment(arguments.environment).spec if arguments.environment else None
     packages = [checked(load(path)) for path in spec.job_paths] if spec else []
     if arguments.action == "context":
@@ -59,6 +65,19 @@ def run(arguments: argparse.Namespace) -> int:
     if built.digest:
         print(f"pushed as {image.rpartition(':')[0]}@{built.digest}")
     print(f"deploy with PENSTOCK_IMAGE_TAG={image.rpartition(':')[2]}, or registry.imageTag of the environment")
+    return 0
+
+
+def _lock(arguments: argparse.Namespace) -> int:
+    if not arguments.environment:
+        raise WrongUsage(given="no environment", need="the environment whose versions and mirrors are asked", fix="--environment ENV")
+    environment = load_environment(arguments.environment)
+    with Steps().at("digests", "asking the registries") as step:
+        found = lock(environment, Path.cwd(), lambda name: step.watch(f"asking for {name}"))
+        step.said = f"{len(found.charts)} charts and {len(found.images)} images"
+    for name, locked in [*found.charts.items(), *found.images.items()]:
+        print(f"{name}@{locked.digest}")
+    print(f"written to {FILE}: commit it, deploys use it")
     return 0
 
 

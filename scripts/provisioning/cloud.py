@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from penstock.infra.plans import plans
-from penstock.scripts.provisioning import account_checks, boundary, eks_cluster, state_bucket, zones
+from penstock.scripts.provisioning import account_checks, boundary, charts, eks_cluster, state_bucket, zones
 from penstock.scripts.provisioning.api_server import ClusterAddress
 from penstock.scripts.provisioning.aws_access import AwsAccess, Caller, translated
 from penstock.scripts.provisioning.finding import OK, Finding, missing
@@ -37,6 +37,8 @@ def look(aws: AwsAccess) -> list[Finding]:
     ]
     if aws.environment.spec.permissions_boundary is not None:
         rest.append(("permissions boundary", "limits the roles of the stacks", lambda: boundary.check(aws) or ""))
+    if aws.environment.spec.eks is not None:
+        rest.append(("charts", "of Karpenter; Helm pulls them on this machine", lambda: _charts(aws)))
     checked = [_checked(name, purpose, ask) for name, purpose, ask in rest]
     return [*first, credentials, *checked, *account_checks.look(aws, callers[0]), *_quotas(aws), *_cluster_findings(aws)]
 
@@ -56,6 +58,10 @@ def _failed(name: str, purpose: str, error: PenstockError) -> Finding:
 
 def _jobs(aws: AwsAccess) -> str:
     return ", ".join(job.name for job in plans(aws.environment).jobs) or "the environment has no jobs"
+
+
+def _charts(aws: AwsAccess) -> str:
+    return ", ".join(charts.check(aws.environment)) or "not applied to an emulated AWS"
 
 
 def _state(aws: AwsAccess) -> str:

@@ -215,6 +215,34 @@ class ProviderNotLocked(RunFailed):
     title = "provider package differs from the locked ones"
 
 
+class NotInRegistry(RunFailed):
+    """A chart or an image of others is not in the registry or mirror that the environment pulls it from."""
+
+    code = "DEP-057"
+    title = "chart or image not in the registry"
+
+
+class RegistryRefuses(RunFailed):
+    """A registry of images and charts wants a login, or refuses the one that this machine has."""
+
+    code = "DEP-058"
+    title = "registry refuses the login"
+
+
+class RegistryNotReached(RunFailed):
+    """A registry of images and charts does not answer this machine, or not as a registry does."""
+
+    code = "DEP-059"
+    title = "registry not reached"
+
+
+class ChartDiffers(RunFailed):
+    """A registry has another chart under the version's tag than the one that was locked."""
+
+    code = "DEP-060"
+    title = "chart differs from the locked one"
+
+
 class NotPreviewed(DocumentError):
     """An upgrade of the job cannot be previewed: it reads something that has no offsets, ends by itself, or its old spec is not known."""
 

@@ -19,6 +19,9 @@ import yaml
 from penstock.infra.app import AWS, CHARTS, stack_names
 from penstock.infra.constructs.provider import SERVICES
 from penstock.infra.environment_file import FOLDER, load
+from penstock.infra.image_lock import SHIPPED as SHIPPED_IMAGES
+from penstock.infra.image_lock import digest_of
+from penstock.infra.image_lock import read as read_images
 from penstock.infra.provider_lock import FILE, SHIPPED, read
 from penstock.scripts.layout import ROOT
 from tests.infra.environments import BARE, written
@@ -168,9 +171,32 @@ def test_images_and_charts_of_others_come_from_the_mirrors(synthesize: Synthesiz
     karpenter = stacks["karpenter-charts"]["resource"]["helm_release"]
     assert {karpenter[name]["repository"] for name in ("karpenter", "karpenter-crd")} == {f"oci://{ecr}/ecr-public/karpenter"}
     (values,) = karpenter["karpenter"]["values"]
-    assert json.loads(values)["controller"]["image"] == {"repository": f"{ecr}/ecr-public/karpenter/controller"}
+    assert json.loads(values)["controller"]["image"] == {
+        "repository": f"{ecr}/ecr-public/karpenter/controller",
+        "digest": digest_of("public.ecr.aws/karpenter/controller:1.14.1"),
+    }
     assert f"{ecr}/quay/prometheus/prometheus:" in text
     assert f"{ecr}/fluent-bit/fluent/fluent-bit:" in text
+
+
+def _images(value: Any) -> list[str]:
+    """The image of each container in a part of a stack's releases."""
+    if isinstance(value, dict):
+        own = [value["image"]] if isinstance(value.get("image"), str) else []
+        return [*own, *(image for part in value.values() for image in _images(part))]
+    return [image for part in value for image in _images(part)] if isinstance(value, list) else []
+
+
+def test_an_image_of_others_without_a_digest_is_one_that_says_why(synthesize: Synthesize) -> None:
+    stacks = synthesize("production")
+    releases = [release for name in CHARTS for release in stacks[name]["resource"]["helm_release"].values()]
+    named = {image for release in releases for values in release.get("values", []) for image in _images(json.loads(values))}
+    of_others = {image for image in named if "penstock-production/jobs" not in image and "aws_ecr_repository" not in image}
+    assert len(of_others) == 2, of_others
+    unpinned = {name for name, one in read_images(SHIPPED_IMAGES).images.items() if one.digest is None}
+    assert {image for image in of_others if "@sha256:" not in image} <= unpinned
+    (karpenter,) = stacks["karpenter-charts"]["resource"]["helm_release"]["karpenter"]["values"]
+    assert json.loads(karpenter)["controller"]["image"]["digest"].startswith("sha256:")
 
 
 def test_roles_of_pods_are_for_the_environments_own_cluster(synthesize: Synthesize) -> None:
