@@ -132,7 +132,10 @@ def _basic(login: Login) -> str:
 
 
 def _get(url: str, headers: dict[str, str]) -> bytes:
-    request = urllib.request.Request(url, headers=headers)
+    request = urllib.request.Request(url)
+    for name, value in headers.items():
+        # A registry may send on to another host, which is not to have the login.
+        request.add_unredirected_header(name, value)
     try:
         with urllib.request.urlopen(request, timeout=LIMIT_S) as answer:
             content: bytes = answer.read(_MOST_BYTES)
