@@ -145,10 +145,9 @@ class Stacks:
         """Karpenter, its NodePools and its EC2NodeClass."""
         from penstock.infra.stacks.karpenter_charts import KarpenterChartsStack
 
-        stack = KarpenterChartsStack(self._app, self._environment, self._plans, self.cluster.outputs, self.karpenter.outputs)
-        # Karpenter finds subnets by their tags. Those of an existing VPC are all that its stack makes, and no output is taken of it.
-        stack.add_dependency(self.network)
-        return stack
+        return KarpenterChartsStack(
+            self._app, self._environment, self._plans, self.network.outputs, self.cluster.outputs, self.karpenter.outputs
+        )
 
     @cached_property
     def jobs_charts(self) -> JobsChartsStack:

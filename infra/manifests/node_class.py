@@ -5,15 +5,13 @@ Source: the CRD karpenter.k8s.aws_ec2nodeclasses of Karpenter 1.14.1.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
 
 from penstock.infra.manifests.node_pool import NODE_CLASS
 from penstock.infra.parts.nodes import Nodes
 
 API_VERSION = "karpenter.k8s.aws/v1"
-# The tag by which Karpenter discovers the subnets and the security group of a cluster; its value is the cluster's name.
-DISCOVERY_TAG = "karpenter.sh/discovery"
 # A pod is one hop farther from the metadata service than its node: with a hop limit of one, no pod can get the node's role.
 METADATA_HOPS = 1
 _MIB_OF_GIB = 1024
@@ -22,12 +20,24 @@ _ROOT, _BOTTLEROCKET_DATA = "/dev/xvda", "/dev/xvdb"
 _BOTTLEROCKET_SYSTEM_GIB = 4
 
 
-def node_class(nodes: Nodes, *, cluster_name: str, role: str, tags: Mapping[str, str], isolated: bool = False) -> dict[str, Any]:
+class Placement(NamedTuple):
+    """Where nodes are launched, by ids: subnets that another account shares have no tags of this one.
+
+    Args:
+        subnet_ids: one per zone.
+        security_group_ids: of their network interfaces.
+    """
+
+    subnet_ids: Sequence[str]
+    security_group_ids: Sequence[str]
+
+
+def node_class(nodes: Nodes, *, placement: Placement, role: str, tags: Mapping[str, str], isolated: bool = False) -> dict[str, Any]:
     """The manifest of the environment's only EC2NodeClass.
 
     Args:
         nodes: of the environment.
-        cluster_name: cluster that the nodes join.
+        placement: where they are launched.
         role: name of their IAM role.
         tags: of the instances and their volumes, in addition to Karpenter's own.
         isolated: whether Karpenter can't reach IAM: then it uses an existing instance profile of the role's name.
@@ -35,12 +45,11 @@ def node_class(nodes: Nodes, *, cluster_name: str, role: str, tags: Mapping[str,
     Returns:
         A mapping in the form of the Kubernetes API.
     """
-    discovered = [{"tags": {DISCOVERY_TAG: cluster_name}}]
     spec: dict[str, Any] = {
         ("instanceProfile" if isolated else "role"): role,
         "amiSelectorTerms": [{"alias": f"{nodes.ami_family.lower()}@{nodes.ami_version}"}],
-        "subnetSelectorTerms": discovered,
-        "securityGroupSelectorTerms": discovered,
+        "subnetSelectorTerms": [{"id": id} for id in placement.subnet_ids],
+        "securityGroupSelectorTerms": [{"id": id} for id in placement.security_group_ids],
         "associatePublicIPAddress": False,
         "metadataOptions": {
             "httpEndpoint": "enabled",

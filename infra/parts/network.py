@@ -87,7 +87,7 @@ def _each_once(names: list[str]) -> list[str]:
 
 
 class ExistingNetwork(Part):
-    """An existing VPC; the stacks tag its private subnets for Karpenter, and change nothing else.
+    """An existing VPC, or subnets of one that another account shares through AWS RAM; the stacks use their ids and change nothing of it.
 
     Args:
         vpc_id: its id.

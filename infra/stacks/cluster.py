@@ -18,7 +18,7 @@ from penstock.infra.environment import Environment
 from penstock.infra.log_encryption import log_group_arn, logs_service
 from penstock.infra.parts.eks import AddOn, Eks, principal_id
 from penstock.infra.policies import allow, trust
-from penstock.infra.stacks.network import DISCOVERY_TAG, HTTPS
+from penstock.infra.stacks.network import HTTPS
 
 STACK = "cluster"
 EKS_SERVICE = "eks.amazonaws.com"
@@ -252,15 +252,12 @@ class ClusterStack(AwsStack):
         issuer = cluster.identity.get(0).oidc.get(0).issuer
         module = aws.iam_openid_connect_provider
         oidc = module.IamOpenidConnectProvider(self, "oidc", url=issuer, client_id_list=[TOKEN_AUDIENCE])
-        group = cluster.vpc_config.cluster_security_group_id
-        # Karpenter assigns its nodes the group with this tag, and rejects two.
-        aws.ec2_tag.Ec2Tag(self, "discovery", resource_id=group, key=DISCOVERY_TAG, value=self.environment.prefix)
         return ClusterOutputs(
             cluster_name=cluster.name,
             cluster_arn=cluster.arn,
             cluster_endpoint=cluster.endpoint,
             cluster_ca=cluster.certificate_authority.get(0).data,
-            cluster_security_group_id=group,
+            cluster_security_group_id=cluster.vpc_config.cluster_security_group_id,
             oidc_issuer=issuer,
             oidc_provider_arn=oidc.arn,
             configure_kubectl=f"aws eks update-kubeconfig --region {self.environment.spec.region} --name {self.environment.prefix}",

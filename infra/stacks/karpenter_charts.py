@@ -16,7 +16,7 @@ from penstock.infra.helm_bindings import helm
 from penstock.infra.image_lock import digest_of
 from penstock.infra.karpenter_charts import IMAGE, Chart, charts
 from penstock.infra.karpenter_settings import NAMESPACE, Image, Place, controller_values
-from penstock.infra.manifests.node_class import node_class
+from penstock.infra.manifests.node_class import Placement, node_class
 from penstock.infra.manifests.node_pool import node_pool
 from penstock.infra.parts.mirrors import mirrored
 from penstock.infra.parts.nodes import Nodes
@@ -27,6 +27,22 @@ from penstock.infra.stacks.karpenter import isolated
 STACK = "karpenter-charts"
 # The deletion of a pool waits until its nodes are drained and terminated.
 POOLS_TIMEOUT_S = 1800
+
+
+class Network(Protocol):
+    """The outputs of the network stack that this stack uses."""
+
+    @property
+    def private_subnet_ids(self) -> tuple[str, ...]:
+        """One per zone."""
+
+
+class NodesCluster(Cluster, Protocol):
+    """The outputs of the cluster stack that this stack uses."""
+
+    @property
+    def cluster_security_group_id(self) -> str:
+        """Security group of its nodes."""
 
 
 class Karpenter(Protocol):
@@ -50,6 +66,7 @@ class KarpenterChartsStack(ChartsStack):
         scope: the app.
         environment: the environment of the stack, with a cluster.
         plans: of its jobs, from which missing limits of pools are derived.
+        network: of the nodes.
         cluster: target of the releases.
         karpenter: its AWS resources.
 
@@ -57,7 +74,15 @@ class KarpenterChartsStack(ChartsStack):
         PenstockError: INF-030 and INF-031; several are raised as `Faults`.
     """
 
-    def __init__(self, scope: Construct, environment: Environment, plans: EnvironmentPlans, cluster: Cluster, karpenter: Karpenter) -> None:
+    def __init__(
+        self,
+        scope: Construct,
+        environment: Environment,
+        plans: EnvironmentPlans,
+        network: Network,
+        cluster: NodesCluster,
+        karpenter: Karpenter,
+    ) -> None:
         super().__init__(scope, STACK, environment, cluster)
         spec = environment.spec
         assert spec.eks is not None and spec.nodes is not None
@@ -75,7 +100,7 @@ class KarpenterChartsStack(ChartsStack):
         controller = self._release(controller_chart, values=[json.dumps(values)], skip_crds=True, depends_on=[crds])
         machines = node_class(
             spec.nodes,
-            cluster_name=environment.prefix,
+            placement=Placement(network.private_subnet_ids, [cluster.cluster_security_group_id]),
             role=karpenter.node_role_name,
             tags={"penstock:environment": environment.name, **spec.tags},
             isolated=place.isolated,

@@ -1,4 +1,4 @@
-"""The network stack: a new VPC, or the tags that an existing one needs."""
+"""The network stack: a new VPC, or the ids of an existing one."""
 
 from __future__ import annotations
 
@@ -19,8 +19,6 @@ from penstock.infra.policies import allow, trust
 from penstock.infra.private_network import endpoint_services
 
 STACK = "network"
-# By this tag Karpenter discovers the subnets and the security group of its nodes; the value is the cluster's name.
-DISCOVERY_TAG = "karpenter.sh/discovery"
 # By these the AWS Load Balancer Controller discovers the subnets of a load balancer. Source: its documentation, "Subnet Discovery".
 INTERNAL_LOAD_BALANCER_TAG = "kubernetes.io/role/internal-elb"
 PUBLIC_LOAD_BALANCER_TAG = "kubernetes.io/role/elb"
@@ -64,19 +62,8 @@ class NetworkStack(AwsStack):
         if network is None:
             raise ValueError(f"{environment.name} has no network")
         self._network = network
-        self.outputs = self._made() if network.existing is None else self._tagged(network.existing)
+        self.outputs = self._made() if network.existing is None else _given(network.existing)
         self.export(self.outputs)
-
-    def _tagged(self, existing: ExistingNetwork) -> NetworkOutputs:
-        """An existing VPC: everything but its tags belongs to its owners."""
-        for zone, subnet in zip(self._network.zones, existing.private_subnet_ids, strict=True):
-            aws.ec2_tag.Ec2Tag(self, f"discovery-{zone}", resource_id=subnet, key=DISCOVERY_TAG, value=self.environment.prefix)
-        return NetworkOutputs(
-            vpc_id=existing.vpc_id,
-            vpc_cidr=existing.cidr,
-            private_subnet_ids=tuple(existing.private_subnet_ids),
-            public_subnet_ids=tuple(existing.public_subnet_ids),
-        )
 
     def _made(self) -> NetworkOutputs:
         name, cidr = self.environment.prefix, self._network.addresses
@@ -84,7 +71,7 @@ class NetworkStack(AwsStack):
         self._vpc_id: str = vpc.id
         self._close_default_group()
         plan = self._network.subnets
-        private = self._subnets("private", plan.private, {DISCOVERY_TAG: name, INTERNAL_LOAD_BALANCER_TAG: "1"})
+        private = self._subnets("private", plan.private, {INTERNAL_LOAD_BALANCER_TAG: "1"})
         public = self._subnets("public", plan.public, {PUBLIC_LOAD_BALANCER_TAG: "1"})
         tables = self._private_routes(private, self._nat_gateways(public))
         self._endpoints(private, tables)
@@ -231,3 +218,13 @@ class NetworkStack(AwsStack):
         write = allow("WriteFlowLogs", FLOW_LOGS_ACTIONS, [group_arn, f"{group_arn}:*"])
         name = f"{self.environment.prefix}-flow-logs"
         return Role(self, "flow-logs-role", name=name, trusted=trust(FLOW_LOGS_SERVICE, condition), statements=[write])
+
+
+def _given(existing: ExistingNetwork) -> NetworkOutputs:
+    """An existing VPC: all of it belongs to its owners, and shared subnets can't even be tagged."""
+    return NetworkOutputs(
+        vpc_id=existing.vpc_id,
+        vpc_cidr=existing.cidr,
+        private_subnet_ids=tuple(existing.private_subnet_ids),
+        public_subnet_ids=tuple(existing.public_subnet_ids),
+    )

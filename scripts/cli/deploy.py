@@ -26,7 +26,7 @@ from penstock.scripts.operations.job_changes import JobChanges, job_changes
 from penstock.scripts.planning.app_path import add_app_path_argument, folders_of_apps
 from penstock.scripts.process.interrupts import end_in_order
 from penstock.scripts.progress import Steps
-from penstock.scripts.provisioning import boundary, changes_table, charts, machine, state_bucket, workplace, zones
+from penstock.scripts.provisioning import boundary, changes_table, charts, existing_network, machine, state_bucket, workplace, zones
 from penstock.scripts.provisioning.aws_access import AwsAccess
 from penstock.scripts.provisioning.confirmation import confirm
 from penstock.scripts.provisioning.deployment import DeployedStack, Deployment, outputs, wanted
@@ -94,6 +94,7 @@ def run(arguments: argparse.Namespace) -> int:
     zones.check(aws)
     boundary.check(aws)
     _check_charts(arguments, environment)
+    existing_network.check(aws)
     with workplace.held(workplace.folder_of(environment.name, arguments.out), "deploy") as folder:
         return _deploy(arguments, aws, planned, steps, folder)
 

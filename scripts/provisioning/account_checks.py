@@ -1,4 +1,4 @@
-"""What an account must have before the first deploy, or AWS refuses it halfway: administrators, Spot's role, an existing VPC, the image."""
+"""What an account must have before the first deploy, or AWS refuses it halfway: administrators, Spot's role, the image."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from typing import Any
 from botocore.exceptions import ClientError
 
 from penstock.infra.image_tag import image_tags
-from penstock.infra.parts.network import ExistingNetwork
 from penstock.jobs.spec import load
 from penstock.scripts.provisioning.aws_access import AwsAccess, Caller, code_of, translated
 from penstock.scripts.provisioning.finding import OK, Finding, missing
@@ -21,8 +20,6 @@ from penstock.sizing.errors import PenstockError
 SPOT_ROLE = "AWSServiceRoleForEC2Spot"
 _ABSENT = {
     "NoSuchEntity",
-    "InvalidVpcID.NotFound",
-    "InvalidSubnetID.NotFound",
     "ImageNotFoundException",
     "RepositoryNotFoundException",
 }
@@ -35,7 +32,7 @@ def look(aws: AwsAccess, caller: Caller) -> list[Finding]:
         aws: AWS of the environment.
         caller: the identity that deploys.
     """
-    found = (_administrators(aws, caller), _spot_role(aws), _existing_network(aws), _images(aws))
+    found = (_administrators(aws, caller), _spot_role(aws), _images(aws))
     return [finding for finding in found if finding is not None]
 
 
@@ -74,29 +71,6 @@ def _spot_role(aws: AwsAccess) -> Finding | None:
     return _found("Spot's role", purpose, faults, f"spotServiceRole: {nodes.spot_service_role}")
 
 
-def _existing_network(aws: AwsAccess) -> Finding | None:
-    network = aws.environment.spec.network
-    if network is None or network.existing is None:
-        return None
-    existing, zones = network.existing, network.zones
-
-    def faults() -> Iterator[tuple[str, str]]:
-        ec2 = aws.client("ec2")
-        vpc = _answer(lambda: ec2.describe_vpcs(VpcIds=[existing.vpc_id])["Vpcs"])
-        if not vpc:
-            yield (
-                f"{existing.vpc_id} does not exist in {aws.environment.spec.region}",
-                "correct spec.network.existing.vpcId, or spec.region",
-            )
-            return
-        ranges = [one["CidrBlock"] for one in vpc[0].get("CidrBlockAssociationSet", [])] or [vpc[0]["CidrBlock"]]
-        if existing.cidr not in ranges:
-            yield f"{existing.vpc_id} has the addresses {', '.join(ranges)}, not {existing.cidr}", "correct spec.network.existing.cidr"
-        yield from _subnet_faults(ec2, existing, zones)
-
-    return _found("existing VPC", "spec.network.existing; Karpenter launches nodes in its private subnets", faults, existing.vpc_id)
-
-
 def _images(aws: AwsAccess) -> Finding | None:
     spec = aws.environment.spec
     if spec.eks is None or not spec.jobs:
@@ -114,23 +88,6 @@ def _images(aws: AwsAccess) -> Finding | None:
                 yield f"{repository} has no tag {tag}, which {counted(len(jobs), 'job')} would run: {', '.join(jobs)}", fix
 
     return _found("image", "of the jobs; without it no driver starts, and its release is rolled back", faults, repository)
-
-
-def _subnet_faults(ec2: Any, existing: ExistingNetwork, zones: list[str]) -> Iterator[tuple[str, str]]:
-    for name, ids in (("privateSubnetIds", existing.private_subnet_ids), ("publicSubnetIds", existing.public_subnet_ids)):
-        fix = f"correct spec.network.existing.{name}: one per zone, in the order of spec.network.zones"
-        for subnet_id, zone in zip(ids, zones, strict=False):
-            subnets = _answer(partial(_subnets, ec2, subnet_id))
-            if not subnets:
-                yield f"{subnet_id} does not exist", fix
-            elif subnets[0]["VpcId"] != existing.vpc_id:
-                yield f"{subnet_id} is in {subnets[0]['VpcId']}", fix
-            elif subnets[0]["AvailabilityZone"] != zone:
-                yield f"{subnet_id} is in {subnets[0]['AvailabilityZone']}, not in {zone}", fix
-
-
-def _subnets(ec2: Any, subnet_id: str) -> Any:
-    return ec2.describe_subnets(SubnetIds=[subnet_id])["Subnets"]
 
 
 def _found(name: str, purpose: str, faults: Callable[[], Iterator[tuple[str, str]]], said: str) -> Finding:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from penstock.infra.plans import plans
-from penstock.scripts.provisioning import account_checks, boundary, charts, eks_cluster, state_bucket, zones
+from penstock.scripts.provisioning import account_checks, boundary, charts, eks_cluster, existing_network, state_bucket, zones
 from penstock.scripts.provisioning.api_server import ClusterAddress
 from penstock.scripts.provisioning.aws_access import AwsAccess, Caller, translated
 from penstock.scripts.provisioning.finding import OK, Finding, missing
@@ -39,6 +39,8 @@ def look(aws: AwsAccess) -> list[Finding]:
         rest.append(("permissions boundary", "limits the roles of the stacks", lambda: boundary.check(aws) or ""))
     if aws.environment.spec.eks is not None:
         rest.append(("charts", "of Karpenter; Helm pulls them on this machine", lambda: _charts(aws)))
+    if aws.environment.spec.network is not None and aws.environment.spec.network.existing is not None:
+        rest.append(("existing VPC", "Karpenter launches nodes in its private subnets", lambda: existing_network.check(aws) or ""))
     checked = [_checked(name, purpose, ask) for name, purpose, ask in rest]
     return [*first, credentials, *checked, *account_checks.look(aws, callers[0]), *_quotas(aws), *_cluster_findings(aws)]
 
@@ -51,9 +53,10 @@ def _checked(name: str, purpose: str, ask: Callable[[], str]) -> Finding:
 
 
 def _failed(name: str, purpose: str, error: PenstockError) -> Finding:
-    first = error.errors[0]
-    said = f"{first.code}: {first.title}" + (f": {first.given}" if first.given else "")
-    return missing(name, said=said, purpose=purpose, fix=" ".join(first.fix.split()), needed=True)
+    first, *others = error.errors
+    said = "; ".join([f"{first.code}: {first.title}" + (f": {first.given}" if first.given else ""), *(other.given for other in others)])
+    fixes = dict.fromkeys(" ".join(fault.fix.split()) for fault in error.errors)
+    return missing(name, said=said, purpose=purpose, fix="; ".join(fixes), needed=True)
 
 
 def _jobs(aws: AwsAccess) -> str:

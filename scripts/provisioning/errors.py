@@ -75,6 +75,13 @@ class BoundaryMissing(DocumentError):
     title = "permissions boundary not found"
 
 
+class NetworkDiffers(DocumentError):
+    """The existing VPC or one of its subnets is not what the environment says, or is not shared with this account."""
+
+    code = "DEP-051"
+    title = "existing VPC differs from the environment"
+
+
 class KubernetesRefused(RunFailed):
     """The Kubernetes API server returned an error."""
 

@@ -12,10 +12,10 @@ from penstock.infra.environment_file import load
 from penstock.scripts.cli import doctor
 from penstock.scripts.emulation.emulated_aws import EmulatedAws
 from penstock.scripts.local.existing_principals import create_policy
-from penstock.scripts.provisioning import account_checks, boundary, state_bucket
+from penstock.scripts.provisioning import account_checks, boundary, existing_network, state_bucket
 from penstock.scripts.provisioning.account_checks import SPOT_ROLE
 from penstock.scripts.provisioning.aws_access import AwsAccess, Caller
-from penstock.scripts.provisioning.errors import BoundaryMissing
+from penstock.scripts.provisioning.errors import BoundaryMissing, NetworkDiffers
 from tests.emulated.small_stacks import environment
 
 
@@ -139,10 +139,31 @@ def test_an_existing_vpc_is_held_against_the_environment(aws: EmulatedAws, tmp_p
         return findings["existing VPC"]["state"], findings["existing VPC"]["said"]
 
     assert result() == ("ok", vpc)
-    assert result(vpcId="vpc-0123456789abcdef0") == ("missing", "vpc-0123456789abcdef0 does not exist in us-east-1")
-    assert result(cidr="10.8.0.0/16") == ("missing", f"{vpc} has the addresses 10.9.0.0/16, not 10.8.0.0/16")
+    differs = "DEP-051: existing VPC differs from the environment: "
+    assert result(vpcId="vpc-0123456789abcdef0") == ("missing", f"{differs}vpc-0123456789abcdef0 does not exist")
+    assert result(cidr="10.8.0.0/16") == ("missing", f"{differs}{vpc} has the addresses 10.9.0.0/16, not 10.8.0.0/16")
     state, said = result(privateSubnetIds=[subnets[1], "subnet-0123456789abcdef0"])
-    assert (state, said) == ("missing", f"{subnets[1]} is in us-east-1b, not in us-east-1a; subnet-0123456789abcdef0 does not exist")
+    zone = f"{subnets[1]} is in us-east-1b, not in us-east-1a"
+    assert (state, said) == ("missing", f"{differs}{zone}; subnet-0123456789abcdef0 does not exist")
+
+
+def test_subnets_of_two_vpcs_are_refused_with_their_lines_before_a_deploy(aws: EmulatedAws, tmp_path: Path) -> None:
+    ec2 = AwsAccess(environment(aws, "doctwo")).client("ec2")
+    zones, vpcs, subnets = ("us-east-1a", "us-east-1b"), [], []
+    for zone in zones:
+        vpcs.append(ec2.create_vpc(CidrBlock="10.9.0.0/16")["Vpc"]["VpcId"])
+        subnets.append(ec2.create_subnet(VpcId=vpcs[-1], CidrBlock="10.9.0.0/24", AvailabilityZone=zone)["Subnet"]["SubnetId"])
+    own = _zoned(environment(aws, "doctwo"), *zones).model_dump(by_alias=True, exclude_none=True)
+    existing = {"vpcId": vpcs[0], "cidr": "10.9.0.0/16", "privateSubnetIds": subnets}
+    own["spec"]["network"] = {"zones": list(zones), "natGateways": 1, "existing": existing}
+    file = tmp_path / "environment.yaml"
+    file.write_text(Environment.model_validate(own).text())
+    with pytest.raises(NetworkDiffers) as raised:
+        existing_network.check(AwsAccess(load(file)))
+    (line,) = [number for number, text in enumerate(file.read_text().splitlines(), start=1) if subnets[1] in text]
+    assert (raised.value.code, raised.value.path) == ("DEP-051", "spec.network.existing.privateSubnetIds[1]")
+    assert raised.value.given == f"{subnets[1]} is in {vpcs[1]}, not in {vpcs[0]}"
+    assert raised.value.at is not None and raised.value.at.line == line
 
 
 def test_a_tag_that_is_not_in_the_repository_is_named_with_the_jobs_that_would_run_it(

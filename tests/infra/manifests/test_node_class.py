@@ -7,18 +7,19 @@ import jsonschema
 import pytest
 
 from penstock.infra.environment_file import load, names
-from penstock.infra.manifests.node_class import DISCOVERY_TAG, node_class
+from penstock.infra.manifests.node_class import Placement, node_class
 from penstock.infra.manifests.node_pool import node_pool
 from penstock.infra.parts.nodes import Nodes
-from penstock.infra.stacks.network import DISCOVERY_TAG as NETWORKS_TAG
 from penstock.sizing.errors import PenstockError
 from tests.infra.environments import read
 from tests.infra.manifests.karpenter_crds import hold
 
+PLACEMENT = Placement(["subnet-0123456789abcdef0", "subnet-0123456789abcdef1"], ["sg-0123456789abcdef0"])
+
 
 def made(nodes: Nodes | None) -> dict[str, Any]:
     assert nodes is not None
-    return node_class(nodes, cluster_name="penstock-x", role="penstock-x-karpenter-node", tags={"team": "data"})
+    return node_class(nodes, placement=PLACEMENT, role="penstock-x-karpenter-node", tags={"team": "data"})
 
 
 def changed(folder: Path, **fields: Any) -> dict[str, Any]:
@@ -68,13 +69,13 @@ def test_bottlerocket_keeps_its_system_apart_from_the_pods_volume(tmp_path: Path
     assert all(volume["ebs"]["encrypted"] is True for volume in (system, data))
 
 
-def test_subnets_and_the_security_group_are_found_by_the_clusters_tag(tmp_path: Path) -> None:
+def test_subnets_and_security_groups_are_selected_by_their_ids(tmp_path: Path) -> None:
+    """Not by tags, which an account can't set on subnets that another one shares with it."""
     spec = changed(tmp_path)["spec"]
-    discovered = [{"tags": {"karpenter.sh/discovery": "penstock-x"}}]
-    assert spec["subnetSelectorTerms"] == spec["securityGroupSelectorTerms"] == discovered
+    assert spec["subnetSelectorTerms"] == [{"id": id} for id in PLACEMENT.subnet_ids]
+    assert spec["securityGroupSelectorTerms"] == [{"id": id} for id in PLACEMENT.security_group_ids]
     assert spec["associatePublicIPAddress"] is False
     assert spec["role"] == "penstock-x-karpenter-node"
-    assert NETWORKS_TAG == DISCOVERY_TAG
     assert spec["tags"] == {"team": "data"}
 
 

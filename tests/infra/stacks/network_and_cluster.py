@@ -38,7 +38,7 @@ class Stack:
 
     def addresses(self) -> set[str]:
         """Of all the resources."""
-        return {f"{kind}.{name}" for kind, named in self.content["resource"].items() for name in named}
+        return {f"{kind}.{name}" for kind, named in self.content.get("resource", {}).items() for name in named}
 
     def statements(self, kind: str, name: str, field: str = "policy") -> list[dict[str, Any]]:
         """Of a policy."""

@@ -13,7 +13,13 @@ from typing import Any
 import pytest
 
 Content = dict[str, Any]
-CLUSTER = SimpleNamespace(cluster_name="the-cluster", cluster_endpoint="https://the-cluster.example", cluster_ca="Q0E=")
+NETWORK = SimpleNamespace(private_subnet_ids=("subnet-0123456789abcdef0", "subnet-0123456789abcdef1"))
+CLUSTER = SimpleNamespace(
+    cluster_name="the-cluster",
+    cluster_endpoint="https://the-cluster.example",
+    cluster_ca="Q0E=",
+    cluster_security_group_id="sg-0123456789abcdef0",
+)
 KARPENTER = SimpleNamespace(interruption_queue="the-queue", node_role_name="the-node-role", controller_role_arn="the-controller-role")
 
 

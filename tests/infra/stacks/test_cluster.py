@@ -259,14 +259,8 @@ def test_the_image_fits_the_instance_types(family: str, type: str, image: str, d
     assert {volume["ebs"]["encrypted"] for volume in volumes} == {"true"}
 
 
-def test_karpenter_finds_exactly_one_group_the_clusters_own(made: Stack) -> None:
-    (tag,) = made.kind("aws_ec2_tag").values()
-    assert tag == {
-        "resource_id": "${aws_eks_cluster.cluster.vpc_config[0].cluster_security_group_id}",
-        "key": "karpenter.sh/discovery",
-        "value": "penstock-production",
-    }
-    assert not any("karpenter.sh/discovery" in group.get("tags", {}) for group in made.kind("aws_security_group").values())
+def test_nodes_get_the_clusters_own_security_group(made: Stack) -> None:
+    assert made.outputs()["cluster_security_group_id"] == "${aws_eks_cluster.cluster.vpc_config[0].cluster_security_group_id}"
 
 
 def test_the_clusters_tokens_are_known_to_iam(made: Stack) -> None:

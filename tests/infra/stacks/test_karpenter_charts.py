@@ -19,7 +19,7 @@ from penstock.sizing.errors import Infeasible
 from penstock.sizing.placement.scenario import BATCH_IDLE_S, BATCH_MAX_S
 from tests.infra.environments import Change, pool, read
 from tests.infra.manifests.karpenter_crds import hold
-from tests.infra.stacks.synthesized import CLUSTER, KARPENTER, Content, content
+from tests.infra.stacks.synthesized import CLUSTER, KARPENTER, NETWORK, Content, content
 
 ROOT = Path(__file__).resolve().parents[3]
 JOBS = ROOT / "jobs" / "specs"
@@ -30,7 +30,11 @@ def synthesized(folder: Path, environment: Environment) -> Content:
     from penstock.infra.stacks.karpenter_charts import KarpenterChartsStack
 
     environment_plans = plans(environment)
-    return content(folder, "karpenter-charts", lambda app: KarpenterChartsStack(app, environment, environment_plans, CLUSTER, KARPENTER))
+
+    def add(app: Any) -> object:
+        return KarpenterChartsStack(app, environment, environment_plans, NETWORK, CLUSTER, KARPENTER)
+
+    return content(folder, "karpenter-charts", add)
 
 
 @pytest.fixture(scope="module")
@@ -172,7 +176,8 @@ def test_nodes_get_the_role_of_the_aws_side_and_the_environments_tags(stack: Con
     spec = manifests(stack)["EC2NodeClass/default"]["spec"]
     assert spec["role"] == "the-node-role"
     assert spec["tags"] == {"penstock:environment": "production", "team": "data-platform"}
-    assert spec["subnetSelectorTerms"] == [{"tags": {"karpenter.sh/discovery": "penstock-production"}}]
+    assert spec["subnetSelectorTerms"] == [{"id": "subnet-0123456789abcdef0"}, {"id": "subnet-0123456789abcdef1"}]
+    assert spec["securityGroupSelectorTerms"] == [{"id": "sg-0123456789abcdef0"}]
 
 
 def test_drivers_are_on_demand_and_stay_and_executors_come_as_spot_over_many_types(stack: Content) -> None:

@@ -55,7 +55,7 @@ def test_karpenter_finds_the_private_subnets_and_no_public_one(made: Stack) -> N
     for name, subnet in made.kind("aws_subnet").items():
         tags = {key: value for key, value in subnet["tags"].items() if key != "Name"}
         if name.startswith("private"):
-            assert tags == {"karpenter.sh/discovery": "penstock-production", "kubernetes.io/role/internal-elb": "1"}
+            assert tags == {"kubernetes.io/role/internal-elb": "1"}
         else:
             assert tags == {"kubernetes.io/role/elb": "1"}
 
@@ -219,18 +219,16 @@ def test_a_zone_that_is_added_moves_nothing_that_is_there(made: Stack) -> None:
             assert made.one(kind, name) == resource
 
 
-def test_of_a_vpc_that_is_there_nothing_is_changed_but_a_tag_of_its_private_subnets() -> None:
+def test_of_an_existing_vpc_nothing_is_changed_nor_tagged() -> None:
+    """An account can't tag the subnets that another one shares with it."""
     private = [f"subnet-{n:017x}" for n in range(3)]
 
     def change(spec: dict[str, Any]) -> None:
         spec["network"]["existing"] = {"vpcId": "vpc-0123456789abcdef0", "cidr": "172.20.0.0/16", "privateSubnetIds": private}
 
     network, cluster = stacks(environment(change))
-    assert network.addresses() == {f"aws_ec2_tag.discovery-{zone}" for zone in ZONES}
-    assert [tag["resource_id"] for tag in network.kind("aws_ec2_tag").values()] == private
-    assert {(tag["key"], tag["value"]) for tag in network.kind("aws_ec2_tag").values()} == {
-        ("karpenter.sh/discovery", "penstock-production")
-    }
+    assert network.addresses() == set()
+    assert not [address for address in cluster.addresses() if address.startswith("aws_ec2_tag.")]
     assert network.outputs() == {
         "vpc_id": "vpc-0123456789abcdef0",
         "vpc_cidr": "172.20.0.0/16",
