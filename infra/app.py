@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 # In an order in which they can be applied one after another.
 AWS = ("network", "checkpoints", "kafka", "cluster", "karpenter", "registry", "jobs", "observability")
 CHARTS = ("karpenter-charts", "jobs-charts", "observability-charts")
+# In a cluster whose NodePools are there already, there is nothing of Karpenter to release.
+_NODE_POOLS = "karpenter-charts"
 # The stacks that do not need a cluster.
 _WITHOUT_CLUSTER = ("checkpoints",)
 
@@ -42,7 +44,19 @@ def stack_names(environment: Environment) -> tuple[str, ...]:
     """
     if environment.spec.eks is None:
         return _WITHOUT_CLUSTER
-    return AWS if environment.spec.endpoints else AWS + CHARTS
+    if environment.spec.endpoints:
+        return AWS
+    return AWS + tuple(name for name in CHARTS if name != _NODE_POOLS or creates_node_pools(environment))
+
+
+def creates_node_pools(environment: Environment) -> bool:
+    """Whether the NodePools are the stacks' own.
+
+    Args:
+        environment: with a cluster.
+    """
+    existing = environment.existing_cluster
+    return existing is None or existing.node_pools == "create"
 
 
 def add_stacks(app: Construct, environment: Environment, plans: EnvironmentPlans, only: Sequence[str] = ()) -> None:
@@ -164,7 +178,8 @@ class Stacks:
             self.registry.outputs,
             self.jobs.outputs,
         )
-        stack.add_dependency(self.karpenter_charts)
+        if creates_node_pools(self._environment):
+            stack.add_dependency(self.karpenter_charts)
         return stack
 
     @cached_property
@@ -173,5 +188,6 @@ class Stacks:
         from penstock.infra.stacks.observability_charts import ObservabilityChartsStack
 
         stack = ObservabilityChartsStack(self._app, self._environment, self._plans, self.cluster.outputs, self.observability.outputs)
-        stack.add_dependency(self.karpenter_charts)
+        if creates_node_pools(self._environment):
+            stack.add_dependency(self.karpenter_charts)
         return stack

@@ -53,6 +53,7 @@ def cluster(environment: Environment, catalog: Catalog | None = None, prices: Pr
         region=spec.region,
         eks_version=spec.eks.version,
         extended_support=spec.eks.extended_support,
+        control_plane_billed=spec.eks.existing is None,
         karpenter_version=spec.eks.karpenter_version,
         zones=tuple(spec.network.zones),
         nat_gateways=spec.network.nat_gateways,
@@ -89,7 +90,7 @@ def _node_pools(environment: Environment, nodes: Nodes) -> tuple[NodePool, ...]:
     faults: list[PenstockError] = []
     for index, pool in enumerate(nodes.pools):
         try:
-            pools.append(adapter.validate_python(node_pool(pool)))
+            pools.append(adapter.validate_python(node_pool(pool, node_class=environment.node_class)))
         except ValidationError as invalid:
             refused = [_refused(index, pool.name, detail) for detail in invalid.errors(include_url=False)]
             faults += [environment.locate(fault, "spec", "nodes", "pools", index) for fault in refused]

@@ -10,6 +10,7 @@ from __future__ import annotations
 import datetime
 from collections.abc import Iterator
 
+from penstock.infra.driver_pools import leave_drivers_alone
 from penstock.infra.environment import Environment
 from penstock.infra.environment_names import refuse_beginnings
 from penstock.infra.errors import EksVersionUnknown, EksVersionUnsupported, NoAdministrator, ZoneUnknown
@@ -29,12 +30,16 @@ def deployable_plans(environment: Environment) -> EnvironmentPlans:
         environment: to be deployed.
 
     Raises:
-        PenstockError: as `plans`, `refuse_beginnings` and `refuse_undeployable`.
+        PenstockError: as `plans`, `refuse_beginnings` and `refuse_undeployable`; INF-031 for existing NodePools.
     """
     planned = plans(environment)
     refuse_beginnings(environment)
     today = datetime.datetime.now(tz=datetime.UTC).date().isoformat()
     refuse_undeployable(environment, planned.cluster, today=today)
+    existing = environment.existing_cluster
+    if existing is not None and existing.node_pools == "existing" and planned.together is not None:
+        # Of its own NodePools, the stack that creates them makes sure.
+        leave_drivers_alone(environment, planned.together.nodes)
     return planned
 
 
@@ -91,7 +96,8 @@ def _minor(version: str) -> int:
 def _administrators(environment: Environment) -> Iterator[tuple[Path_, PenstockError]]:
     """An emulated cluster has no Kubernetes API to grant access to."""
     spec = environment.spec
-    if spec.eks is not None and not spec.eks.admins and spec.endpoints is None:
+    # The owners of an existing cluster have admitted the caller, or not: the API server answers that.
+    if spec.eks is not None and spec.eks.existing is None and not spec.eks.admins and spec.endpoints is None:
         need = "at least the role that deploys: creating the cluster does not grant access to it"
         yield ("spec", "eks", "admins"), NoAdministrator(need=need, fix=f"admins: [arn:aws:iam::{spec.account}:role/NAME]")
 

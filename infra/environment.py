@@ -17,11 +17,12 @@ from pydantic import AfterValidator, BeforeValidator, Field, PrivateAttr, Valida
 from penstock.infra.parts.connections import Connection
 from penstock.infra.parts.eks import Eks
 from penstock.infra.parts.endpoints import Endpoints
+from penstock.infra.parts.existing_cluster import ExistingCluster
 from penstock.infra.parts.jobs import EnvironmentJob, JobEntry
 from penstock.infra.parts.kafka import Kafka
 from penstock.infra.parts.mirrors import Mirrors
 from penstock.infra.parts.network import Network
-from penstock.infra.parts.nodes import Nodes
+from penstock.infra.parts.nodes import NODE_CLASS, Nodes
 from penstock.infra.parts.observability import MonthlyBudget, Observability
 from penstock.infra.parts.part import Part
 from penstock.infra.parts.quotas import Quotas
@@ -218,6 +219,14 @@ class EnvironmentSpec(Part):
             raise ValueError(f"all of network, eks and nodes, or none of them; missing: {' and '.join(missing)}")
         return self
 
+    @field_validator("eks")
+    @classmethod
+    def _in_its_network(cls, eks: Eks | None, info: ValidationInfo) -> Eks | None:
+        network = info.data.get("network")
+        if eks is not None and eks.existing is not None and network is not None and network.existing is None:
+            raise ValueError("network.existing, the VPC of the existing cluster: nodes in a new VPC can't join it")
+        return eks
+
     @field_validator("network")
     @classmethod
     def _zones_of_the_region(cls, network: Network | None, info: ValidationInfo) -> Network | None:
@@ -280,8 +289,31 @@ class Environment(Part):
 
     @property
     def prefix(self) -> str:
-        """Prefix of its resource names, and name of its EKS cluster."""
+        """Prefix of its resource names."""
         return f"penstock-{self.name}"
+
+    @property
+    def existing_cluster(self) -> ExistingCluster | None:
+        """The cluster that a team has already; None if the stacks create one, or there is none."""
+        return self.spec.eks.existing if self.spec.eks is not None else None
+
+    @property
+    def cluster_name(self) -> str:
+        """Name of its EKS cluster."""
+        return self.existing_cluster.name if self.existing_cluster is not None else self.prefix
+
+    @property
+    def node_class(self) -> str:
+        """Name of its EC2NodeClass; an existing cluster may have a default one of its own."""
+        return self.prefix if self.existing_cluster is not None else NODE_CLASS
+
+    def release(self, chart: str) -> str:
+        """Name of a Helm release besides those of its jobs; an existing cluster may have releases of the same charts.
+
+        Args:
+            chart: what it releases, at most 11 characters, so that the name fits Helm's 53.
+        """
+        return f"{self.prefix}-{chart}" if self.existing_cluster is not None else chart
 
     def at(self, endpoint: str, services: Mapping[str, str] | None = None) -> Environment:
         """A copy of this environment with all services at an emulated AWS.

@@ -5,7 +5,7 @@ Source: the chart of Karpenter 1.14.1 and its settings page.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from penstock.infra.parts.eks import Eks
@@ -55,6 +55,7 @@ class Place(NamedTuple):
         interruption_queue: name of the queue that it reads.
         node_selector: labels of the nodes that its pods run on.
         isolated: whether it only reaches AWS services with an endpoint in the VPC.
+        tolerations: of its pods, in the form of the Kubernetes API; empty: the chart's own.
         image: what differs from the chart's.
     """
 
@@ -63,6 +64,7 @@ class Place(NamedTuple):
     interruption_queue: str
     node_selector: Mapping[str, str]
     isolated: bool = False
+    tolerations: Sequence[Mapping[str, Any]] = ()
     image: Image = Image()
 
 
@@ -80,6 +82,7 @@ def controller_values(nodes: Nodes, eks: Eks, place: Place) -> dict[str, Any]:
     return {
         "replicas": min(REPLICAS, eks.system_nodes.min),
         "nodeSelector": dict(place.node_selector),
+        **({"tolerations": [dict(one) for one in place.tolerations]} if place.tolerations else {}),
         "controller": {
             **({"image": image} if image else {}),
             "metrics": {"port": METRICS_PORT},

@@ -76,6 +76,7 @@ class Cluster(_Known):
         region: AWS region.
         eks_version: Kubernetes version, such as ``1.35``.
         extended_support: whether that version may be past its standard support.
+        control_plane_billed: whether the control plane is the environment's own; one that others share is billed to its owners.
         karpenter_version: for example ``1.14.1``.
         zones: availability zones, with a subnet each.
         nat_gateways: number of NAT gateways.
@@ -96,6 +97,7 @@ class Cluster(_Known):
     region: str
     eks_version: str
     extended_support: bool = False
+    control_plane_billed: bool = True
     karpenter_version: str = "1.14.1"
     zones: Annotated[tuple[str, ...], Field(min_length=1)]
     nat_gateways: Annotated[int, Field(ge=0)] = 1

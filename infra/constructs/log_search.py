@@ -46,7 +46,7 @@ class LogSearch(Construct):
         key_arn: the KMS key's ARN.
         vpc_id: the VPC.
         subnet_ids: one per zone; the domain uses as many as it needs.
-        client_security_group_id: security group of the clients that write to it.
+        client_security_group_ids: security groups of the clients that write to it.
 
     Raises:
         NameTooLong: INF-060.
@@ -62,7 +62,7 @@ class LogSearch(Construct):
         key_arn: str,
         vpc_id: str,
         subnet_ids: Sequence[str],
-        client_security_group_id: str,
+        client_security_group_ids: Sequence[str],
     ) -> None:
         super().__init__(scope, id)
         name = _name(environment)
@@ -72,7 +72,7 @@ class LogSearch(Construct):
             need = "an even number of instances for a domain in two zones"
             fault = UnevenDomain(given=str(domain.instances), need=need, fix=f"instances: {domain.instances + 1}")
             raise environment.locate(fault, "spec", "observability", "openSearch", "domain", "instances")
-        security_group = self._security_group(environment, vpc_id, client_security_group_id)
+        security_group = self._security_group(environment, vpc_id, client_security_group_ids)
         log_group, first = self._log_group(environment, key_arn)
         made = module.OpensearchDomain(
             self,
@@ -97,7 +97,7 @@ class LogSearch(Construct):
         self.endpoint: str = made.endpoint
         self._leave_to_iam(environment, made, id)
 
-    def _security_group(self, environment: Environment, vpc_id: str, clients: str) -> str:
+    def _security_group(self, environment: Environment, vpc_id: str, clients: Sequence[str]) -> str:
         group = aws.security_group.SecurityGroup(
             self,
             "security-group",
@@ -106,17 +106,19 @@ class LogSearch(Construct):
             vpc_id=vpc_id,
         )
         group.override_logical_id(f"{self.node.id}-search")
-        rule = aws.vpc_security_group_ingress_rule.VpcSecurityGroupIngressRule(
-            self,
-            "ingress",
-            security_group_id=group.id,
-            referenced_security_group_id=clients,
-            ip_protocol="tcp",
-            from_port=HTTPS,
-            to_port=HTTPS,
-            description="Logs from the cluster's nodes",
-        )
-        rule.override_logical_id(f"{self.node.id}-search")
+        for number, client in enumerate(clients, start=1):
+            further = "" if number == 1 else f"-{number}"
+            rule = aws.vpc_security_group_ingress_rule.VpcSecurityGroupIngressRule(
+                self,
+                f"ingress{further}",
+                security_group_id=group.id,
+                referenced_security_group_id=client,
+                ip_protocol="tcp",
+                from_port=HTTPS,
+                to_port=HTTPS,
+                description="Logs from the cluster's nodes",
+            )
+            rule.override_logical_id(f"{self.node.id}-search{further}")
         identity: str = group.id
         return identity
 

@@ -78,5 +78,5 @@ def of_cluster(environment: Environment, partition: str) -> Condition:
         partition: of AWS, such as ``aws``.
     """
     spec = environment.spec
-    arn = f"arn:{partition}:eks:{spec.region}:{spec.account}:cluster/{environment.prefix}"
+    arn = f"arn:{partition}:eks:{spec.region}:{spec.account}:cluster/{environment.cluster_name}"
     return {"StringEquals": {"aws:SourceAccount": spec.account}, "ArnLike": {"aws:SourceArn": arn}}

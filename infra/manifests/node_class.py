@@ -8,8 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from penstock.infra.manifests.node_pool import NODE_CLASS
-from penstock.infra.parts.nodes import Nodes
+from penstock.infra.parts.nodes import NODE_CLASS, Nodes
 
 API_VERSION = "karpenter.k8s.aws/v1"
 # A pod is one hop farther from the metadata service than its node: with a hop limit of one, no pod can get the node's role.
@@ -32,7 +31,9 @@ class Placement(NamedTuple):
     security_group_ids: Sequence[str]
 
 
-def node_class(nodes: Nodes, *, placement: Placement, role: str, tags: Mapping[str, str], isolated: bool = False) -> dict[str, Any]:
+def node_class(
+    nodes: Nodes, *, placement: Placement, role: str, tags: Mapping[str, str], isolated: bool = False, name: str = NODE_CLASS
+) -> dict[str, Any]:
     """The manifest of the environment's only EC2NodeClass.
 
     Args:
@@ -41,6 +42,7 @@ def node_class(nodes: Nodes, *, placement: Placement, role: str, tags: Mapping[s
         role: name of their IAM role.
         tags: of the instances and their volumes, in addition to Karpenter's own.
         isolated: whether Karpenter can't reach IAM: then it uses an existing instance profile of the role's name.
+        name: of the EC2NodeClass.
 
     Returns:
         A mapping in the form of the Kubernetes API.
@@ -62,7 +64,7 @@ def node_class(nodes: Nodes, *, placement: Placement, role: str, tags: Mapping[s
     }
     if nodes.max_pods is not None:
         spec["kubelet"] = {"maxPods": nodes.max_pods}
-    return {"apiVersion": API_VERSION, "kind": "EC2NodeClass", "metadata": {"name": NODE_CLASS}, "spec": spec}
+    return {"apiVersion": API_VERSION, "kind": "EC2NodeClass", "metadata": {"name": name}, "spec": spec}
 
 
 def _volumes(nodes: Nodes) -> list[dict[str, Any]]:

@@ -8,24 +8,23 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from penstock.infra.parts.nodes import Disruption, Pool, Requirement, Taint
+from penstock.infra.parts.nodes import NODE_CLASS, Disruption, Pool, Requirement, Taint
 
 API_VERSION = "karpenter.sh/v1"
-# The one EC2NodeClass of an environment.
-NODE_CLASS = "default"
 
 
-def node_pool(pool: Pool, limits: Mapping[str, str] | None = None) -> dict[str, Any]:
+def node_pool(pool: Pool, limits: Mapping[str, str] | None = None, *, node_class: str = NODE_CLASS) -> dict[str, Any]:
     """The manifest of a pool of the environment.
 
     Args:
         pool: the pool.
         limits: resource -> quantity, for a pool without its own.
+        node_class: name of the EC2NodeClass of its nodes.
 
     Returns:
         A mapping in the form of the Kubernetes API, without the fields that the environment leaves out.
     """
-    template: dict[str, Any] = {"spec": _node(pool)}
+    template: dict[str, Any] = {"spec": _node(pool, node_class)}
     if pool.labels:
         template["metadata"] = {"labels": dict(pool.labels)}
     spec: dict[str, Any] = {"template": template, "disruption": _disruption(pool.disruption)}
@@ -47,9 +46,9 @@ def duration(ms: int | str) -> str:
     return next(f"{ms // size}{unit}" for unit, size in (("h", 3_600_000), ("m", 60_000), ("s", 1_000), ("ms", 1)) if ms % size == 0)
 
 
-def _node(pool: Pool) -> dict[str, Any]:
+def _node(pool: Pool, node_class: str) -> dict[str, Any]:
     node: dict[str, Any] = {
-        "nodeClassRef": {"group": "karpenter.k8s.aws", "kind": "EC2NodeClass", "name": NODE_CLASS},
+        "nodeClassRef": {"group": "karpenter.k8s.aws", "kind": "EC2NodeClass", "name": node_class},
         "requirements": [_requirement(requirement) for requirement in pool.requirements],
         "expireAfter": duration(pool.expire_after),
     }

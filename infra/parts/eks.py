@@ -9,6 +9,7 @@ from typing import Annotated, Literal, Self
 from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
 from penstock.infra.parts.access_ranges import refuse_most_of_the_internet
+from penstock.infra.parts.existing_cluster import ExistingCluster
 from penstock.infra.parts.part import Part, RetentionDays
 
 VERSION_PATTERN = r"^1\.[0-9]{1,3}$"
@@ -26,6 +27,9 @@ NEVER_PUBLIC = tuple(
 )
 # A year, as most audit rules require.
 DEFAULT_RETENTION_DAYS: RetentionDays = 365
+
+# Fields that an existing cluster's owners decide.
+_OF_A_NEW_CLUSTER = ("public_access_cidrs", "private_access_cidrs", "log_retention_days", "system_nodes", "add_on_versions")
 
 AddOn = Literal["vpc-cni", "coredns", "kube-proxy", "eks-pod-identity-agent", "aws-ebs-csi-driver"]
 
@@ -143,6 +147,7 @@ class Eks(Part):
         add_on_versions: pinned versions of add-ons, such as ``{coredns: v1.12.4-eksbuild.1}``; others have EKS's default.
         spark_operator: whether jobs are deployed as a SparkApplication, for an existing Apache Spark Kubernetes Operator, instead of a
             StatefulSet of the driver.
+        existing: a cluster to use instead of a new one.
     """
 
     version: Annotated[str, BeforeValidator(_version), Field(pattern=VERSION_PATTERN)]
@@ -157,3 +162,16 @@ class Eks(Part):
     system_nodes: SystemNodes = SystemNodes()
     add_on_versions: dict[AddOn, Annotated[str, Field(pattern=r"^v[0-9]+\.[0-9]+\.[0-9]+-eksbuild\.[0-9]+$")]] = {}
     spark_operator: bool = False
+    existing: ExistingCluster | None = None
+
+    @model_validator(mode="after")
+    def _nothing_of_a_new_cluster(self) -> Self:
+        if self.existing is None:
+            return self
+        own = [*_OF_A_NEW_CLUSTER, *(["karpenter_version"] if self.existing.karpenter == "existing" else [])]
+        # Not by the fields that are set: an environment that is written and read again has them all.
+        fields = type(self).model_fields
+        given = [fields[name].alias or name for name in own if getattr(self, name) != fields[name].default]
+        if given:
+            raise ValueError(f"no settings of a new cluster together with existing: {', '.join(given)}")
+        return self

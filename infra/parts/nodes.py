@@ -12,6 +12,8 @@ from penstock.sizing.placement.pod_manifests import PodSpec
 from penstock.sizing.placement.selection import ManifestToleration
 
 LATEST = "latest"
+# Name of the EC2NodeClass of a cluster that the stacks create.
+NODE_CLASS = "default"
 # Release names of the families. Source: the tags of awslabs/amazon-eks-ami and of bottlerocket-os/bottlerocket.
 AMI_VERSIONS = {"AL2023": (r"v20[0-9]{6}", "v20260903"), "Bottlerocket": (r"v[0-9]{1,3}\.[0-9]{1,3}\.[0-9]{1,3}", "v1.55.0")}
 # Source: Karpenter 1.14.1's CRD of the EC2NodeClass: gp3 volumes of up to 16,384 GiB.

@@ -9,7 +9,7 @@ from __future__ import annotations
 from penstock.infra.constructs.log_search import SERVICE_ROLE
 from penstock.infra.constructs.provider import SERVICES
 from penstock.infra.environment import Environment
-from penstock.infra.policies import Statement, allow, document
+from penstock.infra.policies import Statement, allow, deny, document
 from penstock.infra.stacks.karpenter import SPOT_SERVICE
 
 GITHUB_ISSUER = "token.actions.githubusercontent.com"
@@ -42,6 +42,25 @@ _PROFILE_ACTIONS = (
     "iam:RemoveRoleFromInstanceProfile",
     "iam:TagInstanceProfile",
     "iam:UntagInstanceProfile",
+)
+# What changes a cluster that others manage; access entries and pod identities of the environment are made in it. Source: Service
+# Authorization Reference, "Actions, resources, and condition keys for Amazon Elastic Kubernetes Service".
+_CLUSTER_CHANGES = (
+    "eks:AssociateEncryptionConfig",
+    "eks:AssociateIdentityProviderConfig",
+    "eks:CreateAddon",
+    "eks:CreateFargateProfile",
+    "eks:CreateNodegroup",
+    "eks:DeleteAddon",
+    "eks:DeleteCluster",
+    "eks:DeleteFargateProfile",
+    "eks:DeleteNodegroup",
+    "eks:DisassociateIdentityProviderConfig",
+    "eks:UpdateAddon",
+    "eks:UpdateClusterConfig",
+    "eks:UpdateClusterVersion",
+    "eks:UpdateNodegroupConfig",
+    "eks:UpdateNodegroupVersion",
 )
 _SERVICE_ROLE_ACTIONS = ("iam:DeleteServiceLinkedRole", "iam:GetServiceLinkedRoleDeletionStatus")
 # Those that the stacks create, and those that EKS, its node groups, MSK and the scaling of MSK's storage create as the caller. Source: the
@@ -120,6 +139,7 @@ def permissions(environment: Environment, partition: str) -> str:
             ),
             allow("ClusterIssuer", ["iam:*OpenIDConnectProvider*"], [f"{iam}:oidc-provider/oidc.eks.*"]),
             allow("Read", ["iam:Get*", "iam:List*", "sts:GetCallerIdentity", "tag:GetResources"], ["*"]),
+            *_cluster_of_others(environment, partition),
         ]
     )
 
@@ -136,6 +156,16 @@ def _trust(account: str, partition: str, issuer: str, subject: str) -> str:
             }
         ]
     )
+
+
+def _cluster_of_others(environment: Environment, partition: str) -> list[Statement]:
+    """A cluster that is there already is not changed, whatever a plan says."""
+    existing, spec = environment.existing_cluster, environment.spec
+    if existing is None:
+        return []
+    place = f"arn:{partition}:eks:{spec.region}:{spec.account}"
+    parts = [f"{place}:{kind}/{existing.name}/*" for kind in ("addon", "fargateprofile", "identityproviderconfig", "nodegroup")]
+    return [deny("ClusterOfOthers", _CLUSTER_CHANGES, [f"{place}:cluster/{existing.name}", *parts], principal=None)]
 
 
 def _grants(roles: list[str], boundary: str | None) -> Statement:

@@ -1,4 +1,4 @@
-"""The cluster stack: EKS, access to it and its administrators, its add-ons and the nodes of its system pods."""
+"""The cluster stack: EKS, access to it and its administrators, its add-ons and the nodes of its system pods; or an existing cluster."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from cdktf import Postcondition, TerraformResourceLifecycle
 from constructs import Construct
 
 from penstock.infra.aws_bindings import aws
@@ -17,6 +18,7 @@ from penstock.infra.constructs.system_nodes import SystemNodes
 from penstock.infra.environment import Environment
 from penstock.infra.log_encryption import log_group_arn, logs_service
 from penstock.infra.parts.eks import AddOn, Eks, principal_id
+from penstock.infra.parts.existing_cluster import ExistingCluster
 from penstock.infra.policies import allow, trust
 from penstock.infra.stacks.network import HTTPS
 
@@ -68,9 +70,10 @@ class ClusterOutputs:
         cluster_arn: its ARN.
         cluster_endpoint: URL of its API server.
         cluster_ca: the API server's certificate authority, in Base64.
-        cluster_security_group_id: the group of the control plane and of every node.
+        node_security_group_ids: the groups of every node; EKS's own for the cluster, unless the environment names others of an existing
+            one.
         oidc_issuer: URL of the issuer of its service accounts' tokens.
-        oidc_provider_arn: of the same, for IAM.
+        oidc_provider_arn: of the same, for IAM; None: an existing cluster's owners may have none.
         configure_kubectl: the command that configures kubectl for it.
     """
 
@@ -78,16 +81,16 @@ class ClusterOutputs:
     cluster_arn: str
     cluster_endpoint: str
     cluster_ca: str
-    cluster_security_group_id: str
+    node_security_group_ids: tuple[str, ...]
     oidc_issuer: str
-    oidc_provider_arn: str
+    oidc_provider_arn: str | None
     configure_kubectl: str
 
 
 class ClusterStack(AwsStack):
     """An EKS cluster, reachable only from within the network, unless the environment allows more, and administrated only by the principals
     that
-    the environment names.
+    the environment names. An existing cluster is read; only its access entries for these principals are made.
 
     Args:
         scope: the app.
@@ -100,16 +103,41 @@ class ClusterStack(AwsStack):
         if environment.spec.eks is None:
             raise ValueError(f"{environment.name} has no cluster")
         self._eks: Eks = environment.spec.eks
-        self._subnets = list(network.private_subnet_ids)
         partition = aws.data_aws_partition.DataAwsPartition(self, "partition")
         self._partition: str = partition.partition
         self._dns_suffix: str = partition.dns_suffix
+        existing = self._eks.existing
+        self.outputs = self._made(network) if existing is None else self._found(existing, network)
+        self.export(self.outputs)
+
+    def _made(self, network: Network) -> ClusterOutputs:
+        self._subnets = list(network.private_subnet_ids)
         cluster = self._cluster(network)
         self._name: str = cluster.name
         self._administrators()
         self._nodes_and_add_ons(cluster)
-        self.outputs = self._outputs(cluster)
-        self.export(self.outputs)
+        issuer = cluster.identity.get(0).oidc.get(0).issuer
+        module = aws.iam_openid_connect_provider
+        oidc = module.IamOpenidConnectProvider(self, "oidc", url=issuer, client_id_list=[TOKEN_AUDIENCE])
+        return self._outputs(cluster, (cluster.vpc_config.cluster_security_group_id,), oidc.arn)
+
+    def _found(self, existing: ExistingCluster, network: Network) -> ClusterOutputs:
+        """A cluster that others manage: what doesn't suit is refused by each plan, also by one of cdktf or Terraform itself."""
+        conditions = (
+            (f'self.vpc_config[0].vpc_id == "{network.vpc_id}"', f"it is not in {network.vpc_id}, the VPC of spec.network.existing"),
+            (f'self.version == "{self._eks.version}"', f"it is not of version {self._eks.version}, as spec.eks.version says"),
+            (
+                'self.access_config[0].authentication_mode != "CONFIG_MAP"',
+                "its authentication mode has no access entries: set API_AND_CONFIG_MAP or API",
+            ),
+        )
+        checked = [Postcondition(condition=f"${{{holds}}}", error_message=f"{existing.name}: {said}.") for holds, said in conditions]
+        module = aws.data_aws_eks_cluster
+        cluster = module.DataAwsEksCluster(self, "cluster", name=existing.name, lifecycle=TerraformResourceLifecycle(postcondition=checked))
+        self._name = cluster.name
+        self._administrators()
+        own = (cluster.vpc_config.get(0).cluster_security_group_id,)
+        return self._outputs(cluster, tuple(existing.security_group_ids) or own, None)
 
     def _cluster(self, network: Network) -> Any:
         """The control plane, with its log group created first: EKS would create one without a key and with unlimited retention."""
@@ -248,19 +276,16 @@ class ClusterStack(AwsStack):
     def _managed(self, policy: str) -> str:
         return f"arn:{self._partition}:iam::aws:policy/{policy}"
 
-    def _outputs(self, cluster: Any) -> ClusterOutputs:
-        issuer = cluster.identity.get(0).oidc.get(0).issuer
-        module = aws.iam_openid_connect_provider
-        oidc = module.IamOpenidConnectProvider(self, "oidc", url=issuer, client_id_list=[TOKEN_AUDIENCE])
+    def _outputs(self, cluster: Any, node_groups: tuple[str, ...], oidc_provider_arn: str | None) -> ClusterOutputs:
         return ClusterOutputs(
             cluster_name=cluster.name,
             cluster_arn=cluster.arn,
             cluster_endpoint=cluster.endpoint,
             cluster_ca=cluster.certificate_authority.get(0).data,
-            cluster_security_group_id=cluster.vpc_config.cluster_security_group_id,
-            oidc_issuer=issuer,
-            oidc_provider_arn=oidc.arn,
-            configure_kubectl=f"aws eks update-kubeconfig --region {self.environment.spec.region} --name {self.environment.prefix}",
+            node_security_group_ids=node_groups,
+            oidc_issuer=cluster.identity.get(0).oidc.get(0).issuer,
+            oidc_provider_arn=oidc_provider_arn,
+            configure_kubectl=f"aws eks update-kubeconfig --region {self.environment.spec.region} --name {self.environment.cluster_name}",
         )
 
 

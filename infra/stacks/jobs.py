@@ -67,8 +67,8 @@ class Cluster(Protocol):
         """Name of the EKS cluster."""
 
     @property
-    def cluster_security_group_id(self) -> str:
-        """Security group of its nodes and pods."""
+    def node_security_group_ids(self) -> tuple[str, ...]:
+        """Security groups of its nodes and pods."""
 
 
 @dataclass(frozen=True)
@@ -142,16 +142,17 @@ class JobsStack(AwsStack):
         return role.arn
 
     def _open_brokers(self, group: str, port: int) -> None:
-        aws.vpc_security_group_ingress_rule.VpcSecurityGroupIngressRule(
-            self,
-            "brokers",
-            description="Jobs of the cluster",
-            security_group_id=group,
-            referenced_security_group_id=self._cluster.cluster_security_group_id,
-            ip_protocol="tcp",
-            from_port=port,
-            to_port=port,
-        )
+        for number, nodes in enumerate(self._cluster.node_security_group_ids, start=1):
+            aws.vpc_security_group_ingress_rule.VpcSecurityGroupIngressRule(
+                self,
+                "brokers" if number == 1 else f"brokers-{number}",
+                description="Jobs of the cluster",
+                security_group_id=group,
+                referenced_security_group_id=nodes,
+                ip_protocol="tcp",
+                from_port=port,
+                to_port=port,
+            )
 
 
 def _brokers(kafka: Kafka) -> Brokers | None:

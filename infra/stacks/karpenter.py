@@ -47,18 +47,19 @@ class KarpenterOutputs:
     """Outputs for other stacks.
 
     Args:
-        interruption_queue: name of the queue that the controller reads.
-        controller_role_arn: the role that its pods assume.
-        node_role_name: the role of the instances that it launches.
+        interruption_queue: name of the queue that the controller reads; None: it is that of a Karpenter that the cluster has.
+        controller_role_arn: the role that its pods assume; None likewise.
+        node_role_name: the role of the instances that it launches; None: the NodePools are those of the cluster.
     """
 
-    interruption_queue: str
-    controller_role_arn: str
-    node_role_name: str
+    interruption_queue: str | None
+    controller_role_arn: str | None
+    node_role_name: str | None
 
 
 class KarpenterStack(AwsStack):
-    """The roles of Karpenter's controller and of its nodes, the interruption queue and the rules that send to it.
+    """The roles of Karpenter's controller and of its nodes, the interruption queue and the rules that send to it; a Karpenter that the
+    cluster has already has all of them.
 
     Args:
         scope: the app.
@@ -68,17 +69,25 @@ class KarpenterStack(AwsStack):
 
     def __init__(self, scope: Construct, environment: Environment, cluster: Cluster) -> None:
         super().__init__(scope, STACK, environment)
+        existing = environment.existing_cluster
+        if existing is not None and existing.karpenter == "existing":
+            self.outputs = KarpenterOutputs(None, None, existing.node_role)
+        else:
+            self.outputs = self._made(cluster)
+        self._spot_role()
+        self.export(self.outputs)
+
+    def _made(self, cluster: Cluster) -> KarpenterOutputs:
+        environment = self.environment
         partition = aws.data_aws_partition.DataAwsPartition(self, "partition")
         self._partition: str = partition.partition
         spec = environment.spec
-        self._home = Home(self._partition, spec.region, spec.account, environment.prefix)
+        self._home = Home(self._partition, spec.region, spec.account, environment.cluster_name)
         node_role = self._node_role(f"ec2.{partition.dns_suffix}", cluster)
         queue, queue_arn = self._queue()
         self._rules(queue_arn)
         controller = self._controller_role(node_role.arn, queue_arn, cluster)
-        self._spot_role()
-        self.outputs = KarpenterOutputs(interruption_queue=queue, controller_role_arn=controller.arn, node_role_name=node_role.name)
-        self.export(self.outputs)
+        return KarpenterOutputs(interruption_queue=queue, controller_role_arn=controller.arn, node_role_name=node_role.name)
 
     def _node_role(self, ec2_service: str, cluster: Cluster) -> Role:
         """The instances' role, and its access entry, of the type for Linux nodes only."""

@@ -9,7 +9,6 @@ from constructs import Construct
 
 from penstock.infra.constructs.charts_stack import ChartsStack, Cluster
 from penstock.infra.constructs.local_chart import LocalChart
-from penstock.infra.constructs.system_nodes import ROLE_LABEL, SYSTEM_ROLE
 from penstock.infra.driver_pools import leave_drivers_alone
 from penstock.infra.environment import Environment
 from penstock.infra.helm_bindings import helm
@@ -18,11 +17,14 @@ from penstock.infra.karpenter_charts import IMAGE, Chart, charts
 from penstock.infra.karpenter_settings import NAMESPACE, Image, Place, controller_values
 from penstock.infra.manifests.node_class import Placement, node_class
 from penstock.infra.manifests.node_pool import node_pool
+from penstock.infra.manifests.pod import tolerations
+from penstock.infra.parts.eks import Eks
 from penstock.infra.parts.mirrors import mirrored
 from penstock.infra.parts.nodes import Nodes
 from penstock.infra.plans import EnvironmentPlans
 from penstock.infra.pool_limits import pool_limits
 from penstock.infra.stacks.karpenter import isolated
+from penstock.infra.system_pods import system_pods
 
 STACK = "karpenter-charts"
 # The deletion of a pool waits until its nodes are drained and terminated.
@@ -41,26 +43,27 @@ class NodesCluster(Cluster, Protocol):
     """The outputs of the cluster stack that this stack uses."""
 
     @property
-    def cluster_security_group_id(self) -> str:
-        """Security group of its nodes."""
+    def node_security_group_ids(self) -> tuple[str, ...]:
+        """Security groups of its nodes."""
 
 
 class Karpenter(Protocol):
     """The outputs of the karpenter stack that this stack uses."""
 
     @property
-    def interruption_queue(self) -> str:
-        """Name of the queue that the controller reads."""
+    def interruption_queue(self) -> str | None:
+        """Name of the queue that the controller reads; None: the cluster has a Karpenter."""
 
     @property
-    def node_role_name(self) -> str:
+    def node_role_name(self) -> str | None:
         """The role of the instances that it launches."""
 
 
 class KarpenterChartsStack(ChartsStack):
     """Three releases, one after another: Karpenter's CRDs, its controller, and the NodePools with their EC2NodeClass.
 
-    The CRDs have a separate chart, because Helm never updates CRDs that are part of a chart with templates.
+    The CRDs have a separate chart, because Helm never updates CRDs that are part of a chart with templates. In a cluster that has a
+    Karpenter, the NodePools alone.
 
     Args:
         scope: the app.
@@ -85,35 +88,43 @@ class KarpenterChartsStack(ChartsStack):
     ) -> None:
         super().__init__(scope, STACK, environment, cluster)
         spec = environment.spec
-        assert spec.eks is not None and spec.nodes is not None
-        crds_chart, controller_chart = charts(environment)
-        crds = self._release(crds_chart)
-        place = Place(
-            region=spec.region,
-            cluster_name=environment.prefix,
-            interruption_queue=karpenter.interruption_queue,
-            node_selector={"kubernetes.io/os": "linux", ROLE_LABEL: SYSTEM_ROLE},
-            isolated=isolated(environment),
-            image=_image(environment),
-        )
-        values = controller_values(spec.nodes, spec.eks, place)
-        controller = self._release(controller_chart, values=[json.dumps(values)], skip_crds=True, depends_on=[crds])
+        assert spec.eks is not None and spec.nodes is not None and karpenter.node_role_name is not None
+        controller = self._controller(spec.nodes, spec.eks, karpenter.interruption_queue) if karpenter.interruption_queue else None
         machines = node_class(
             spec.nodes,
-            placement=Placement(network.private_subnet_ids, [cluster.cluster_security_group_id]),
+            name=environment.node_class,
+            placement=Placement(network.private_subnet_ids, cluster.node_security_group_ids),
             role=karpenter.node_role_name,
             tags={"penstock:environment": environment.name, **spec.tags},
-            isolated=place.isolated,
+            isolated=isolated(environment),
         )
         LocalChart(
             self,
             "node-pools",
-            name="node-pools",
+            name=environment.release("node-pools"),
             namespace=NAMESPACE,
             manifests=[machines, *_node_pools(environment, spec.nodes, plans)],
             timeout_s=POOLS_TIMEOUT_S,
-            depends_on=[controller],
+            depends_on=[controller] if controller is not None else [],
         )
+
+    def _controller(self, nodes: Nodes, eks: Eks, interruption_queue: str) -> Any:
+        """Karpenter's two releases."""
+        environment, system = self.environment, system_pods(self.environment)
+        place = Place(
+            region=environment.spec.region,
+            cluster_name=environment.cluster_name,
+            interruption_queue=interruption_queue,
+            node_selector={"kubernetes.io/os": "linux", **system.node_selector},
+            isolated=isolated(environment),
+            # Those of the chart suffice for the system nodes of the cluster stack.
+            tolerations=tolerations(system.tolerations) if environment.existing_cluster is not None else (),
+            image=_image(environment),
+        )
+        values = controller_values(nodes, eks, place)
+        crds_chart, controller_chart = charts(environment)
+        crds = self._release(crds_chart)
+        return self._release(controller_chart, values=[json.dumps(values)], skip_crds=True, depends_on=[crds])
 
     def _release(self, chart: Chart, **how: Any) -> Any:
         release = helm.release.Release
@@ -148,4 +159,7 @@ def _node_pools(environment: Environment, nodes: Nodes, plans: EnvironmentPlans)
         limits = pool_limits({job.name: job.plan for job in plans.jobs}, plans.cluster, nodes.limit_headroom)
     if plans.together is not None:
         leave_drivers_alone(environment, plans.together.nodes)
-    return [node_pool(pool, limits[pool.name].quantities if pool.name in limits else None) for pool in nodes.pools]
+    return [
+        node_pool(pool, limits[pool.name].quantities if pool.name in limits else None, node_class=environment.node_class)
+        for pool in nodes.pools
+    ]

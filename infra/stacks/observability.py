@@ -52,16 +52,16 @@ class Cluster(Protocol):
         """Name of the EKS cluster."""
 
     @property
-    def cluster_security_group_id(self) -> str:
-        """Security group of its nodes."""
+    def node_security_group_ids(self) -> tuple[str, ...]:
+        """Security groups of its nodes."""
 
 
 class Karpenter(Protocol):
     """The outputs of the karpenter stack that this stack uses."""
 
     @property
-    def interruption_queue(self) -> str:
-        """The queue's name."""
+    def interruption_queue(self) -> str | None:
+        """The queue's name; None: it is that of a Karpenter that the cluster has, whose owners monitor it."""
 
 
 @dataclass(frozen=True)
@@ -115,8 +115,8 @@ class ObservabilityStack(AwsStack):
         key_arn = self._key()
         topic_arn = self._topic(key_arn)
         jobs = [self._job(job.name, job.spec.job.spec.trigger, key_arn, topic_arn) for job in plans.jobs]
-        if karpenter is not None:
-            self._interruptions(karpenter, topic_arn)
+        if karpenter is not None and karpenter.interruption_queue is not None:
+            self._interruptions(karpenter.interruption_queue, topic_arn)
         nodes = self._nodes(cluster, key_arn, topic_arn)
         log_groups = [job.log_group_arn for job in jobs]
         if nodes is not None:
@@ -179,7 +179,7 @@ class ObservabilityStack(AwsStack):
         # An underscore, because a job's name has none and is an id in this stack.
         return WatchedNodes(self, "karpenter_nodes", environment=self.environment, cluster_name=name, key_arn=key_arn, topic_arn=topic_arn)
 
-    def _interruptions(self, karpenter: Karpenter, topic_arn: str) -> None:
+    def _interruptions(self, queue: str, topic_arn: str) -> None:
         """Alarms on interrupted instances, and on warnings that Karpenter does not read. Without events there are no data, which is not
         an alarm.
         """
@@ -208,7 +208,7 @@ class ObservabilityStack(AwsStack):
             alarm_description="Karpenter does not read its interruption queue: machines go without their pods being moved before",
             namespace="AWS/SQS",
             metric_name="ApproximateAgeOfOldestMessage",
-            dimensions={"QueueName": karpenter.interruption_queue},
+            dimensions={"QueueName": queue},
             statistic="Maximum",
             period=60,
             evaluation_periods=3,
@@ -228,7 +228,7 @@ class ObservabilityStack(AwsStack):
             key_arn=key_arn,
             vpc_id=network.vpc_id,
             subnet_ids=network.private_subnet_ids,
-            client_security_group_id=cluster.cluster_security_group_id,
+            client_security_group_ids=cluster.node_security_group_ids,
         )
 
     def _search_endpoint(self, search: LogSearch | None) -> str | None:

@@ -8,18 +8,19 @@ from constructs import Construct
 
 from penstock.infra.constructs.charts_stack import RELEASES_NAMESPACE, ChartsStack, Cluster
 from penstock.infra.constructs.local_chart import LocalChart
-from penstock.infra.constructs.system_nodes import ROLE_LABEL, SYSTEM_ROLE, TAINT
 from penstock.infra.environment import Environment
 from penstock.infra.errors import DaemonSetNotSized
 from penstock.infra.image_lock import pinned
 from penstock.infra.manifests.deployed_job import namespace
 from penstock.infra.manifests.fluent_bit import DAEMON_SET, Logging, Search, fluent_bit
 from penstock.infra.manifests.fluent_bit import IMAGE as FLUENT_BIT_IMAGE
+from penstock.infra.manifests.pod import tolerations
 from penstock.infra.manifests.prometheus import IMAGE as PROMETHEUS_IMAGE
 from penstock.infra.manifests.prometheus import Monitoring, ScrapedJob, prometheus
 from penstock.infra.node_alarms import pending_minutes
 from penstock.infra.parts.nodes import DaemonSetRequest
 from penstock.infra.plans import EnvironmentPlans
+from penstock.infra.system_pods import system_pods
 
 STACK = "observability-charts"
 
@@ -67,7 +68,7 @@ class ObservabilityChartsStack(ChartsStack):
             self._chart("prometheus", prometheus(_monitoring(environment, plans, observability)))
 
     def _chart(self, name: str, manifests: list[dict[str, object]]) -> None:
-        LocalChart(self, name, name=name, namespace=RELEASES_NAMESPACE, manifests=manifests)
+        LocalChart(self, name, name=self.environment.release(name), namespace=RELEASES_NAMESPACE, manifests=manifests)
 
 
 def _logging(environment: Environment, plans: EnvironmentPlans, observability: Observability) -> Logging:
@@ -108,6 +109,7 @@ def _request(environment: Environment) -> DaemonSetRequest:
 def _monitoring(environment: Environment, plans: EnvironmentPlans, observability: Observability) -> Monitoring:
     assert environment.spec.nodes is not None, "an environment with a cluster has them"
     alarms = environment.spec.observability.alarms
+    system = system_pods(environment)
     return Monitoring(
         environment=environment.name,
         region=environment.spec.region,
@@ -115,8 +117,8 @@ def _monitoring(environment: Environment, plans: EnvironmentPlans, observability
         alarms=alarms,
         pending_minutes=pending_minutes(alarms, environment.spec.nodes),
         workspace=observability.prometheus_endpoint,
-        node_selector={ROLE_LABEL: SYSTEM_ROLE},
-        tolerations=[{"key": TAINT, "operator": "Exists"}],
+        node_selector=system.node_selector,
+        tolerations=tolerations(system.tolerations),
         image=pinned(PROMETHEUS_IMAGE, environment.spec.mirrors),
     )
 

@@ -26,7 +26,17 @@ from penstock.scripts.operations.job_changes import JobChanges, job_changes
 from penstock.scripts.planning.app_path import add_app_path_argument, folders_of_apps
 from penstock.scripts.process.interrupts import end_in_order
 from penstock.scripts.progress import Steps
-from penstock.scripts.provisioning import boundary, changes_table, charts, existing_network, machine, state_bucket, workplace, zones
+from penstock.scripts.provisioning import (
+    boundary,
+    changes_table,
+    charts,
+    existing_cluster,
+    existing_network,
+    machine,
+    state_bucket,
+    workplace,
+    zones,
+)
 from penstock.scripts.provisioning.aws_access import AwsAccess
 from penstock.scripts.provisioning.confirmation import confirm
 from penstock.scripts.provisioning.deployment import DeployedStack, Deployment, outputs, wanted
@@ -95,6 +105,12 @@ def run(arguments: argparse.Namespace) -> int:
     boundary.check(aws)
     _check_charts(arguments, environment)
     existing_network.check(aws)
+    existing_cluster.check(aws)
+    if environment.existing_cluster is not None and not arguments.plan_only:
+        # The client of Kubernetes takes long to import.
+        from penstock.scripts.provisioning import shared_cluster
+
+        shared_cluster.check(aws, [job.name for job in planned.jobs])
     with workplace.held(workplace.folder_of(environment.name, arguments.out), "deploy") as folder:
         return _deploy(arguments, aws, planned, steps, folder)
 

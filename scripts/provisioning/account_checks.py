@@ -47,7 +47,7 @@ def _administrators(aws: AwsAccess, caller: Caller) -> Finding | None:
         for arn in own:
             if not _exists(partial(_principal, aws, arn)):
                 yield f"{arn} does not exist", "create it, or correct spec.eks.admins"
-        if aws.environment.spec.endpoints is None and not any(is_principal(caller, arn) for arn in eks.admins):
+        if eks.existing is None and aws.environment.spec.endpoints is None and not any(is_principal(caller, arn) for arn in eks.admins):
             yield f"the caller, {caller.arn}, is none of them", "add the caller's role to spec.eks.admins, or deploy as one of them"
 
     return _found("administrators", purpose, faults, ", ".join(arn.rpartition("/")[2] for arn in eks.admins))

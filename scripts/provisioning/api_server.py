@@ -73,6 +73,9 @@ def reach(address: ClusterAddress, environment: Environment, limit_s: float = RE
 
 def _not_reached(address: ClusterAddress, environment: Environment, why: str) -> ApiServerNotReached:
     eks = environment.spec.eks
+    if eks is not None and eks.existing is not None:
+        fix = "have the cluster's owners admit this machine's address, or run this from within the VPC, over a VPN or from a runner in it"
+        return ApiServerNotReached(path=address.endpoint, given=why, need=f"a reachable API server of {address.name}", fix=fix)
     cidrs = ", ".join(eks.public_access_cidrs) if eks else ""
     open_to = f"access is limited to {cidrs}, which does not include this machine" if cidrs else "its endpoint is private"
     fix = (

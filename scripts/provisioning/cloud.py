@@ -5,7 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from penstock.infra.plans import plans
-from penstock.scripts.provisioning import account_checks, boundary, charts, eks_cluster, existing_network, state_bucket, zones
+from penstock.scripts.provisioning import (
+    account_checks,
+    boundary,
+    charts,
+    eks_cluster,
+    existing_cluster,
+    existing_network,
+    state_bucket,
+    zones,
+)
 from penstock.scripts.provisioning.api_server import ClusterAddress
 from penstock.scripts.provisioning.aws_access import AwsAccess, Caller, translated
 from penstock.scripts.provisioning.finding import OK, Finding, missing
@@ -13,6 +22,7 @@ from penstock.sizing.errors import PenstockError
 
 # Source: Service Quotas; the codes of EC2's quotas are in the documentation of spec.quotas.
 _QUOTAS = (("on-demand vCPUs", "L-1216C47A", "on_demand_vcpus"), ("spot vCPUs", "L-34B43A08", "spot_vcpus"))
+_SHARED = "Karpenter is there as the environment says, and names are free"
 
 
 def look(aws: AwsAccess) -> list[Finding]:
@@ -41,6 +51,8 @@ def look(aws: AwsAccess) -> list[Finding]:
         rest.append(("charts", "of Karpenter; Helm pulls them on this machine", lambda: _charts(aws)))
     if aws.environment.spec.network is not None and aws.environment.spec.network.existing is not None:
         rest.append(("existing VPC", "Karpenter launches nodes in its private subnets", lambda: existing_network.check(aws) or ""))
+    if aws.environment.existing_cluster is not None:
+        rest.append(("existing cluster", "jobs and their nodes run in it", lambda: existing_cluster.check(aws) or ""))
     checked = [_checked(name, purpose, ask) for name, purpose, ask in rest]
     return [*first, credentials, *checked, *account_checks.look(aws, callers[0]), *_quotas(aws), *_cluster_findings(aws)]
 
@@ -85,7 +97,15 @@ def _cluster_findings(aws: AwsAccess) -> list[Finding]:
     server = _checked("API server", "charts are applied through it", reached)
     if server.state != OK or not address:
         return [server]
-    return [server, *_jobs_pods(aws, address[0])]
+    shared = [] if aws.environment.existing_cluster is None else [_checked("shared cluster", _SHARED, lambda: _shared(aws))]
+    return [server, *shared, *_jobs_pods(aws, address[0])]
+
+
+def _shared(aws: AwsAccess) -> str:
+    # The client of Kubernetes takes long to import.
+    from penstock.scripts.provisioning import shared_cluster
+
+    return shared_cluster.check(aws, [job.name for job in plans(aws.environment).jobs]) or ""
 
 
 def _jobs_pods(aws: AwsAccess, address: ClusterAddress) -> list[Finding]:

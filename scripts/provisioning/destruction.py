@@ -10,8 +10,9 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 
+from penstock.infra.manifests.deployed_job import namespace
 from penstock.scripts.progress import Steps
-from penstock.scripts.provisioning import bucket_data, import_blocks, keeping, planned_changes, repository_images
+from penstock.scripts.provisioning import bucket_data, eks_cluster, import_blocks, keeping, planned_changes, repository_images
 from penstock.scripts.provisioning.api_server import ClusterAddress, cluster_address, reach
 from penstock.scripts.provisioning.apply_progress import ApplyProgress
 from penstock.scripts.provisioning.aws_access import AwsAccess
@@ -89,23 +90,27 @@ class Destruction:
         return keeping.destroy_actions(states, buckets=self._buckets, others=self._others, holds_data=holds_data)
 
     def drain(self, destroy_actions: Sequence[DestroyAction]) -> None:
-        """Stop jobs and delete nodes, if the cluster exists and is destroyed.
+        """Stop jobs and delete nodes, if the cluster exists and is destroyed; in a cluster that stays, those of the environment.
 
         Raises:
             ApiServerNotReached: DEP-007.
             StillThere: DEP-011.
             KubernetesRefused: DEP-010.
         """
-        address = self._cluster(destroy_actions)
+        existing = self._aws.environment.existing_cluster is not None
+        address = self._existing(destroy_actions) if existing else self._cluster(destroy_actions)
         if address is None:
             return
         # Imported here: an environment without a cluster needs no Kubernetes client.
-        from penstock.scripts.provisioning.draining import drain
+        from penstock.scripts.provisioning.draining import drain, drain_own
         from penstock.scripts.provisioning.kubernetes_access import connected, eks_token
 
         reach(address, self._aws.environment)
         with connected(address, partial(eks_token, self._aws, address.name)) as api:
-            drain(api, self._steps)
+            if existing:
+                drain_own(api, self._steps, jobs=self._jobs(destroy_actions), release=self._aws.environment.release("node-pools"))
+            else:
+                drain(api, self._steps)
 
     def destroy(self, destroy_actions: Sequence[DestroyAction]) -> list[DestroyedStack]:
         """Destroy the stacks, each after those that need it.
@@ -136,6 +141,18 @@ class Destruction:
             if any(one.type == "aws_eks_cluster" and one.address not in action.kept for one in action.state.resources):
                 return cluster_address(self._terraform[action.name].output()) if self._aws.environment.spec.endpoints is None else None
         return None
+
+    def _existing(self, destroy_actions: Sequence[DestroyAction]) -> ClusterAddress | None:
+        """The API server of a cluster that stays and has releases of the environment; None otherwise."""
+        released = any(one.type == "helm_release" for action in destroy_actions for one in action.state.resources)
+        address = eks_cluster.reached(self._aws) if released else None
+        return address if isinstance(address, ClusterAddress) else None
+
+    def _jobs(self, destroy_actions: Sequence[DestroyAction]) -> list[str]:
+        """The jobs of the environment that are deployed: the stack of their releases has one for each, named as its namespace."""
+        resources = (one for action in destroy_actions for one in action.state.resources)
+        releases = [str(one.values.get("name", "")) for one in resources if one.type == "helm_release"]
+        return [name.removeprefix(namespace("")) for name in releases if name.startswith(namespace(""))]
 
     def _destroyed(self, action: DestroyAction) -> DestroyedStack:
         if not action.destroyed:

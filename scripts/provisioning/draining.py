@@ -20,6 +20,8 @@ OF_PENSTOCK = "app.kubernetes.io/part-of=penstock"
 _NODE_POOLS = {"group": "karpenter.sh", "version": "v1", "plural": "nodepools"}
 _NODE_CLAIMS = {"group": "karpenter.sh", "version": "v1", "plural": "nodeclaims"}
 _SPARK_APPLICATIONS = {"group": "spark.apache.org", "version": "v1", "plural": "sparkapplications"}
+# Karpenter's label of a NodeClaim.
+_POOL_LABEL = "karpenter.sh/nodepool"
 _ABSENT = 404
 # In addition to a pod's own grace period: for the kubelet to report, and for the executors to follow their driver.
 POD_MARGIN_S = 90.0
@@ -64,6 +66,39 @@ def drain(api: client.ApiClient, steps: Steps, *, nodes_limit_s: float = NODES_L
         pools, claims = drain_nodes(api, nodes_limit_s)
         step.said = f"{claims} nodes of {len(pools)} pools removed"
     return Drained(jobs, pools, claims)
+
+
+def drain_own(
+    api: client.ApiClient,
+    steps: Steps,
+    *,
+    jobs: Sequence[str],
+    release: str,
+    nodes_limit_s: float = NODES_LIMIT_S,
+    pod_margin_s: float = POD_MARGIN_S,
+) -> Drained:
+    """As `drain`, in a cluster that stays: jobs of other environments and NodePools of others go on.
+
+    Args:
+        api: client of the cluster's API.
+        steps: receives a line per finished step.
+        jobs: names of the jobs to stop.
+        release: the Helm release of the NodePools to delete.
+        nodes_limit_s: timeout in seconds for the nodes.
+        pod_margin_s: seconds that a pod may take in addition to its own grace period.
+
+    Raises:
+        StillThere: DEP-011.
+        KubernetesRefused: DEP-010.
+        ApiServerNotReached: DEP-007.
+    """
+    with steps.at("jobs", "waiting for the drivers to finish their micro-batch and stop") as step:
+        stopped = tuple(job for job in jobs if stop_job(api, job, pod_margin_s))
+        step.said = f"stopped: {', '.join(stopped)}" if stopped else "no running jobs"
+    with steps.at("nodes", "waiting for Karpenter to remove its nodes") as step:
+        pools, claims = drain_nodes(api, nodes_limit_s, release)
+        step.said = f"{claims} nodes of {len(pools)} pools removed"
+    return Drained(stopped, pools, claims)
 
 
 def stop_jobs(api: client.ApiClient, pod_margin_s: float = POD_MARGIN_S) -> tuple[str, ...]:
@@ -124,8 +159,13 @@ def _wait_for_pods(api: client.ApiClient, selector: str, limit_s: float) -> None
     _wait(lambda: [_name(pod) for pod in _pods(api, selector)], limit_s, "pods", fix)
 
 
-def drain_nodes(api: client.ApiClient, limit_s: float = NODES_LIMIT_S) -> tuple[tuple[str, ...], int]:
+def drain_nodes(api: client.ApiClient, limit_s: float = NODES_LIMIT_S, release: str | None = None) -> tuple[tuple[str, ...], int]:
     """Delete the NodePools, and wait until Karpenter has terminated the last of their nodes.
+
+    Args:
+        api: client of the cluster's API.
+        limit_s: timeout in seconds.
+        release: the Helm release of the NodePools; None: all NodePools.
 
     Returns:
         The names of the NodePools and the number of their node claims.
@@ -137,13 +177,24 @@ def drain_nodes(api: client.ApiClient, limit_s: float = NODES_LIMIT_S) -> tuple[
     """
     custom = client.CustomObjectsApi(api)
     with asked("the node pools"):
-        claims = len(_listed(custom, _NODE_CLAIMS))
-        pools = tuple(pool["metadata"]["name"] for pool in _listed(custom, _NODE_POOLS))
+        listed = _listed(custom, _NODE_POOLS)
+        pools = tuple(pool["metadata"]["name"] for pool in listed if release in (None, _release(pool)))
+
+        def left() -> list[str]:
+            of_pools = (claim["metadata"] for claim in _listed(custom, _NODE_CLAIMS))
+            return [one["name"] for one in of_pools if release is None or one.get("labels", {}).get(_POOL_LABEL) in pools]
+
+        claims = len(left())
         for pool in pools:
             _gone_is_fine(partial(custom.delete_cluster_custom_object, **_NODE_POOLS, name=pool, _request_timeout=REQUEST_LIMIT_S))
     hint = "check with kubectl describe nodeclaim what blocks it: a pod that cannot be evicted, or the controller"
-    _wait(lambda: [claim["metadata"]["name"] for claim in _listed(custom, _NODE_CLAIMS)], limit_s, "nodes", hint)
+    _wait(left, limit_s, "nodes", hint)
     return pools, claims
+
+
+def _release(pool: Any) -> str | None:
+    release: str | None = pool["metadata"].get("annotations", {}).get("meta.helm.sh/release-name")
+    return release
 
 
 def _pods(api: client.ApiClient, selector: str) -> Sequence[Any]:

@@ -23,7 +23,7 @@ def reached(aws: AwsAccess) -> ClusterAddress | str:
         return "the environment has no cluster" if spec.eks is None else "an emulated cluster has none"
     with translated(f"EKS in {spec.region}"):
         try:
-            cluster = aws.client("eks").describe_cluster(name=aws.environment.prefix)["cluster"]
+            cluster = aws.client("eks").describe_cluster(name=aws.environment.cluster_name)["cluster"]
         except ClientError as error:
             if code_of(error) == "ResourceNotFoundException":
                 return "the cluster does not exist yet"

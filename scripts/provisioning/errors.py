@@ -82,6 +82,48 @@ class NetworkDiffers(DocumentError):
     title = "existing VPC differs from the environment"
 
 
+class ClusterNotFound(DocumentError):
+    """The account has no EKS cluster of the name that the environment gives as existing."""
+
+    code = "DEP-052"
+    title = "existing cluster not found"
+
+
+class ClusterUnfit(DocumentError):
+    """The existing cluster lacks what Penstock needs of it, which only its owners may change."""
+
+    code = "DEP-054"
+    title = "existing cluster unfit"
+
+
+class KarpenterUnfit(DocumentError):
+    """The existing cluster has no Karpenter that the environment could use, or has one beside which none may be installed."""
+
+    code = "DEP-055"
+    title = "Karpenter of the existing cluster unfit"
+
+
+class ClusterDiffers(DocumentError):
+    """The existing cluster is of another version, in another VPC, or its nodes have other security groups than the environment says."""
+
+    code = "INF-058"
+    title = "existing cluster differs from the environment"
+
+
+class AlreadyAdmitted(DocumentError):
+    """An administrator of the environment has an access entry in the existing cluster already, which the stacks can't create again."""
+
+    code = "INF-059"
+    title = "administrator has access already"
+
+
+class NamespaceTaken(DocumentError):
+    """The existing cluster has a namespace of others under a name that the stacks need."""
+
+    code = "INF-064"
+    title = "namespace taken"
+
+
 class KubernetesRefused(RunFailed):
     """The Kubernetes API server returned an error."""
 

@@ -103,7 +103,7 @@ def asked(what: str) -> Iterator[None]:
         yield
     except ApiException as error:
         given = f"{error.status} {error.reason}"
-        fix = "check that spec.eks.admins contains the role of the caller, and retry"
+        fix = "have the role of the caller in spec.eks.admins, or admitted by the owners of an existing cluster, and retry"
         raise KubernetesRefused(path=what, given=given, need="permission for this request in the cluster", fix=fix) from None
     except HTTPError as error:
         fix = "retry; it resumes from here"

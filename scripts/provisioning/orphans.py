@@ -76,7 +76,7 @@ def _state_bucket(aws: AwsAccess) -> Iterator[Orphan]:
 
 
 def _instances(aws: AwsAccess, known: Sequence[StateResource]) -> Iterator[Orphan]:
-    filters = [{"Name": "tag-key", "Values": [_NODE_POOL_TAG]}, _of_cluster(aws), {"Name": "instance-state-name", "Values": _ALIVE}]
+    filters = [{"Name": "tag-key", "Values": [_NODE_POOL_TAG]}, *_of_cluster(aws), {"Name": "instance-state-name", "Values": _ALIVE}]
     for page in _pages(aws, "describe_instances", Filters=filters):
         for reservation in page["Reservations"]:
             for instance in reservation["Instances"]:
@@ -84,14 +84,14 @@ def _instances(aws: AwsAccess, known: Sequence[StateResource]) -> Iterator[Orpha
 
 
 def _launch_templates(aws: AwsAccess, known: Sequence[StateResource]) -> Iterator[Orphan]:
-    filters = [{"Name": f"tag:{_LAUNCH_TEMPLATE_TAG}", "Values": [aws.environment.prefix]}]
+    filters = [{"Name": f"tag:{_LAUNCH_TEMPLATE_TAG}", "Values": [aws.environment.cluster_name]}, *_of_environment(aws)]
     for page in _pages(aws, "describe_launch_templates", Filters=filters):
         for template in page["LaunchTemplates"]:
             yield Orphan("launch template", template["LaunchTemplateId"], "of Karpenter; deleted with its EC2NodeClass, free of charge")
 
 
 def _volumes(aws: AwsAccess, known: Sequence[StateResource]) -> Iterator[Orphan]:
-    for page in _pages(aws, "describe_volumes", Filters=[_of_cluster(aws), {"Name": "status", "Values": ["available"]}]):
+    for page in _pages(aws, "describe_volumes", Filters=[*_of_cluster(aws), {"Name": "status", "Values": ["available"]}]):
         for volume in page["Volumes"]:
             yield Orphan(
                 "EBS volume", volume["VolumeId"], f"{volume['Size']} GiB of a retained PersistentVolumeClaim; billed until it is deleted"
@@ -141,8 +141,13 @@ def _tagged_resources(aws: AwsAccess, known: Sequence[StateResource]) -> Iterato
                 yield Orphan("tagged resource", arn, "in no state: left by an interrupted deploy, or retained by AWS for a while")
 
 
-def _of_cluster(aws: AwsAccess) -> dict[str, Any]:
-    return {"Name": f"tag:kubernetes.io/cluster/{aws.environment.prefix}", "Values": ["owned"]}
+def _of_cluster(aws: AwsAccess) -> list[dict[str, Any]]:
+    return [{"Name": f"tag:kubernetes.io/cluster/{aws.environment.cluster_name}", "Values": ["owned"]}, *_of_environment(aws)]
+
+
+def _of_environment(aws: AwsAccess) -> list[dict[str, Any]]:
+    """In an existing cluster, what its owners have launched is theirs: the EC2NodeClass of the stacks tags what is of the environment."""
+    return [{"Name": f"tag:{TAG}", "Values": [aws.environment.name]}] if aws.environment.existing_cluster is not None else []
 
 
 def _pages(aws: AwsAccess, operation: str, **asked: Any) -> Iterator[Any]:

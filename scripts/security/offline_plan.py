@@ -20,7 +20,7 @@ from penstock.infra.environment import Environment
 from penstock.infra.plans import EnvironmentPlans
 from penstock.scripts.provisioning.stacks import Stack, synthesized
 from penstock.scripts.provisioning.terraform import Progress, Terraform
-from penstock.scripts.security.references import References
+from penstock.scripts.security.references import References, without_reads
 
 # Source: the AWS provider's documentation, "Provider configuration".
 ASKS_NOBODY: dict[str, Any] = {
@@ -102,7 +102,7 @@ def _without_account(provider: Mapping[str, Any]) -> dict[str, Any]:
 
 def _write_module(stack: Stack, folder: Path, required: Mapping[str, Any]) -> None:
     shutil.copytree(stack.folder, folder, ignore=shutil.ignore_patterns(".terraform*", "terraform*"))
-    content = stack.content()
+    content = without_reads(stack.content())
     content.pop("provider", None)
     content["terraform"] = required
     for state in content.get("data", {}).get("terraform_remote_state", {}).values():

@@ -16,6 +16,8 @@ _REPLACE = re.compile(r'(?<!\$)\$\{replace\((?P<reference>[\w.\[\]-]+), "(?P<old
 _ANY = re.compile(r"(?<!\$)[$%]\{")
 _OTHER_STACK = "cross-stack-reference-input-"
 _PARTITION = {"partition": "aws", "dns_suffix": "amazonaws.com", "id": "aws"}
+# Data sources that ask AWS.
+_READ = "aws_eks_cluster"
 _IDS = {
     "aws_vpc": "vpc-0123456789abcdef0",
     "aws_subnet": "subnet-0123456789abcdef0",
@@ -55,6 +57,8 @@ class References:
         if reference["type"] != "data":
             return _of_resource(reference["type"], reference["name"], reference["attribute"])
         kind, attribute = reference["name"], reference["attribute"].split(".")
+        if kind == _READ:
+            return _of_data(reference)
         if kind == "aws_partition":
             return _PARTITION.get(attribute[-1], reference[0])
         if kind == "terraform_remote_state" and len(attribute) == len(("stack", "outputs", "name")):
@@ -67,6 +71,30 @@ class References:
             return reference
         made = self.resolved(outputs[output]["value"])
         return made if isinstance(made, str) else json.dumps(made)
+
+
+def without_reads(content: Mapping[str, Any]) -> dict[str, Any]:
+    """A stack's configuration without the data sources that ask AWS; what refers to one has a placeholder instead.
+
+    Args:
+        content: of a synthesized stack.
+    """
+    data = {kind: named for kind, named in content.get("data", {}).items() if kind != _READ}
+    rest = {name: _without_reads(value) for name, value in content.items() if name != "data"}
+    return {**rest, **({"data": data} if data else {})}
+
+
+def _without_reads(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {key: _without_reads(one) for key, one in value.items()}
+    if isinstance(value, Sequence) and not isinstance(value, str):
+        return [_without_reads(one) for one in value]
+    return _REFERENCE.sub(lambda match: _of_data(match) if match["name"] == _READ else match[0], value) if isinstance(value, str) else value
+
+
+def _of_data(reference: re.Match[str]) -> str:
+    name, _, attribute = reference["attribute"].partition(".")
+    return _of_resource(reference["name"], name, attribute)
 
 
 def is_resolved(text: str) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from typing import Literal
 
 from penstock.sizing.cluster import Cluster, KafkaCluster
 from penstock.sizing.cost.month import gib_per_month, per_month
@@ -44,12 +45,17 @@ def usage_of(
     """
     return Usage(
         nodes=tuple(_nodes(nodes.groups, cluster)),
-        clusters=(ClusterUsage(label="cluster", support="extended" if cluster.extended_support else "standard"),),
+        clusters=_control_planes(cluster),
         kafka=tuple(_kafka(kafka, cluster.kafka, topics)),
         buckets=(_checkpoints(checkpoints),),
         nat=NatUsage(gateways=cluster.nat_gateways) if cluster.nat_gateways else None,
         traffic=tuple(_traffic(kafka, cluster)),
     )
+
+
+def _control_planes(cluster: Cluster) -> tuple[ClusterUsage, ...]:
+    support: Literal["standard", "extended"] = "extended" if cluster.extended_support else "standard"
+    return (ClusterUsage(label="cluster", support=support),) if cluster.control_plane_billed else ()
 
 
 def assumptions_of(nodes: PlacedPods, kafka: Sequence[LoadKafka], cluster: Cluster, *, bounded: bool = False) -> tuple[str, ...]:
@@ -61,10 +67,13 @@ def assumptions_of(nodes: PlacedPods, kafka: Sequence[LoadKafka], cluster: Clust
         cluster: the environment.
         bounded: whether any job is a bounded run.
     """
+    once = "the control plane and NAT gateways are" if cluster.control_plane_billed else "NAT gateways are"
     assumptions = [
-        "nodes as after a first start; the control plane and NAT gateways are charged once, regardless of the number of jobs",
+        f"nodes as after a first start; {once} charged once, regardless of the number of jobs",
         "not included: the jobs' writes to S3 and Kafka, cross-zone shuffles, NAT gateway traffic, logs",
     ]
+    if not cluster.control_plane_billed:
+        assumptions.append("not included: the control plane, which is that of an existing cluster, and what else runs in it")
     if bounded:
         assumptions.append("a bounded run: its nodes are counted as running all the time, but are charged only while it runs")
     waiting = sum(nodes.unschedulable.values())

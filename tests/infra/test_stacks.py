@@ -52,7 +52,8 @@ _SERVICE_OF = {
 }
 
 
-def _ran(environment: str, folder: Path) -> subprocess.CompletedProcess[str]:
+def ran_synth(environment: str, folder: Path) -> subprocess.CompletedProcess[str]:
+    """Runs the cdktf app for an environment, with a folder for its output."""
     variables = {**os.environ, "PENSTOCK_ENVIRONMENT": environment, "CDKTF_OUTDIR": str(folder), "PYTHONPATH": str(ROOT)}
     variables["PENSTOCK_TERRAFORM_STATE"] = str(folder / "state")
     variables.pop("PENSTOCK_STACKS", None)
@@ -68,7 +69,7 @@ def synthesize(tmp_path_factory: pytest.TempPathFactory) -> Synthesize:
     @cache
     def once(environment: str) -> Stacks:
         folder = tmp_path_factory.mktemp("synth")
-        ran = _ran(environment, folder)
+        ran = ran_synth(environment, folder)
         assert ran.returncode == 0, ran.stderr
         _FOLDERS[environment] = folder
         return {path.parent.name: json.loads(path.read_text()) for path in sorted(folder.glob("stacks/*/cdk.tf.json"))}
@@ -80,7 +81,7 @@ def _addresses(stack: dict[str, Any]) -> list[str]:
     return sorted(f"{kind}.{name}" for kind, named in stack.get("resource", {}).items() for name in named)
 
 
-def _paths(stack: dict[str, Any]) -> dict[str, str]:
+def resource_paths(stack: dict[str, Any]) -> dict[str, str]:
     """Address -> construct path."""
     return {
         f"{kind}.{name}": resource["//"]["metadata"]["path"]
@@ -95,7 +96,7 @@ def test_an_address_is_a_contract_with_what_is_deployed(synthesize: Synthesize, 
 
     Update the snapshots with PENSTOCK_WRITE_SNAPSHOTS=1, and describe in the changelog what a user has to move.
     """
-    paths_by_stack = {name: _paths(stack) for name, stack in synthesize(environment).items()}
+    paths_by_stack = {name: resource_paths(stack) for name, stack in synthesize(environment).items()}
     file = SNAPSHOTS / f"{environment}.json"
     if os.environ.get("PENSTOCK_WRITE_SNAPSHOTS") == "1":
         file.write_text(json.dumps(paths_by_stack, indent=1) + "\n", encoding="utf-8")
@@ -243,7 +244,7 @@ def test_an_infeasible_job_stops_the_synth_with_sizings_own_error(tmp_path: Path
     spec = yaml.safe_load((ROOT / "jobs/specs/user_credit.yaml").read_text(encoding="utf-8"))
     spec["spec"]["executor"]["memory"] = "900g"
     (tmp_path / "huge.yaml").write_text(yaml.safe_dump(spec), encoding="utf-8")
-    ran = _ran(str(written(tmp_path, lambda made: made.update(jobs=["huge.yaml"]))), tmp_path / "out")
+    ran = ran_synth(str(written(tmp_path, lambda made: made.update(jobs=["huge.yaml"]))), tmp_path / "out")
     assert ran.returncode == 3, ran.stderr
     assert "error[SIZ-0" in ran.stderr
     assert "huge.yaml:" in ran.stderr
@@ -254,14 +255,14 @@ def test_an_infeasible_job_stops_the_synth_with_sizings_own_error(tmp_path: Path
 def test_two_jobs_of_one_name_are_reported(tmp_path: Path) -> None:
     for name in ("one.yaml", "two.yaml"):
         (tmp_path / name).write_text((ROOT / "jobs/specs/user_credit.yaml").read_text(encoding="utf-8"), encoding="utf-8")
-    ran = _ran(str(written(tmp_path, lambda made: made.update(jobs=["one.yaml", "two.yaml"]))), tmp_path / "out")
+    ran = ran_synth(str(written(tmp_path, lambda made: made.update(jobs=["one.yaml", "two.yaml"]))), tmp_path / "out")
     assert ran.returncode == 2
     assert "error[INF-006]" in ran.stderr
     assert "two.yaml:" in ran.stderr
 
 
 def test_a_missing_job_spec_is_reported(tmp_path: Path) -> None:
-    ran = _ran(str(written(tmp_path, lambda made: made.update(jobs=["none.yaml"]))), tmp_path / "out")
+    ran = ran_synth(str(written(tmp_path, lambda made: made.update(jobs=["none.yaml"]))), tmp_path / "out")
     assert ran.returncode == 2
     assert "none.yaml" in ran.stderr
     assert "Traceback" not in ran.stderr

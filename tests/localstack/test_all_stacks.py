@@ -20,7 +20,7 @@ def test_every_aws_stack_is_applied(everything: AppliedStacks) -> None:
 
 
 def test_the_clusters_security_group_is_one_of_the_other_emulators(everything: AppliedStacks) -> None:
-    group = everything.outputs["cluster"]["cluster_security_group_id"]
+    group = everything.outputs["cluster"]["node_security_group_ids"][0]
     (described,) = everything.client("ec2").describe_security_groups(GroupIds=[group])["SecurityGroups"]
     assert described["VpcId"] == everything.outputs["network"]["vpc_id"]
 

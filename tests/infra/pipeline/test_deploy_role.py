@@ -10,6 +10,8 @@ import yaml
 from penstock.infra.environment_file import load
 from penstock.infra.pipeline.__main__ import main
 from penstock.infra.pipeline.deploy_role import concourse_trust, github_trust, permissions
+from tests.infra.environments import read
+from tests.infra.existing import THEIRS, in_existing
 
 PRODUCTION = load("production")
 ACCOUNT = PRODUCTION.spec.account
@@ -63,6 +65,18 @@ def test_with_a_boundary_it_grants_permissions_to_roles_that_have_it_alone_and_c
     assert not lifting & allowed.keys()
     # IAM's quota of a managed policy, without white space.
     assert len(json.dumps(json.loads(text), separators=(",", ":"))) <= 6144
+
+
+def test_it_can_not_change_a_cluster_of_others(tmp_path: Path) -> None:
+    assert "ClusterOfOthers" not in _statements(permissions(PRODUCTION, "aws"))
+    environment = read(tmp_path, lambda spec: in_existing(spec, THEIRS))
+    denied = _statements(permissions(environment, "aws"))["ClusterOfOthers"]
+    assert (denied["Effect"], "Principal" in denied) == ("Deny", False)
+    assert {"eks:DeleteCluster", "eks:UpdateClusterConfig", "eks:DeleteNodegroup", "eks:DeleteAddon"} <= set(denied["Action"])
+    # What the stacks make in it, and what is checked.
+    assert not {"eks:CreateAccessEntry", "eks:CreatePodIdentityAssociation", "eks:DescribeAddon"} & set(denied["Action"])
+    place = f"arn:aws:eks:us-east-1:{ACCOUNT}"
+    assert {f"{place}:cluster/platform", f"{place}:nodegroup/platform/*", f"{place}:addon/platform/*"} <= set(denied["Resource"])
 
 
 def test_it_creates_the_service_linked_roles_of_named_services_alone() -> None:

@@ -28,7 +28,7 @@ class Outputs:
     cluster_name: str = "penstock-watched"
     cluster_endpoint: str = "https://cluster.example"
     cluster_ca: str = "Y2E="
-    cluster_security_group_id: str = "sg-1"
+    node_security_group_ids: tuple[str, ...] = ("sg-1",)
     interruption_queue: str = "penstock-watched"
 
 

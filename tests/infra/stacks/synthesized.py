@@ -18,7 +18,7 @@ CLUSTER = SimpleNamespace(
     cluster_name="the-cluster",
     cluster_endpoint="https://the-cluster.example",
     cluster_ca="Q0E=",
-    cluster_security_group_id="sg-0123456789abcdef0",
+    node_security_group_ids=("sg-0123456789abcdef0",),
 )
 KARPENTER = SimpleNamespace(interruption_queue="the-queue", node_role_name="the-node-role", controller_role_arn="the-controller-role")
 

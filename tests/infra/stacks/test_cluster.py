@@ -260,7 +260,7 @@ def test_the_image_fits_the_instance_types(family: str, type: str, image: str, d
 
 
 def test_nodes_get_the_clusters_own_security_group(made: Stack) -> None:
-    assert made.outputs()["cluster_security_group_id"] == "${aws_eks_cluster.cluster.vpc_config[0].cluster_security_group_id}"
+    assert made.outputs()["node_security_group_ids"] == ["${aws_eks_cluster.cluster.vpc_config[0].cluster_security_group_id}"]
 
 
 def test_the_clusters_tokens_are_known_to_iam(made: Stack) -> None:
@@ -288,7 +288,7 @@ def test_the_other_stacks_get_what_they_need_to_reach_the_cluster(made: Stack) -
         "cluster_arn": "${aws_eks_cluster.cluster.arn}",
         "cluster_endpoint": "${aws_eks_cluster.cluster.endpoint}",
         "cluster_ca": "${aws_eks_cluster.cluster.certificate_authority[0].data}",
-        "cluster_security_group_id": "${aws_eks_cluster.cluster.vpc_config[0].cluster_security_group_id}",
+        "node_security_group_ids": ["${aws_eks_cluster.cluster.vpc_config[0].cluster_security_group_id}"],
         "oidc_issuer": "${aws_eks_cluster.cluster.identity[0].oidc[0].issuer}",
         "oidc_provider_arn": "${aws_iam_openid_connect_provider.oidc.arn}",
         "configure_kubectl": "aws eks update-kubeconfig --region us-east-1 --name penstock-production",

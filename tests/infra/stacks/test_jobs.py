@@ -23,7 +23,7 @@ CHECKPOINTS = SimpleNamespace(
 KAFKA = SimpleNamespace(
     cluster_arn="arn:aws:kafka:us-east-1:111122223333:cluster/the-brokers/uuid-1", security_group_id="sg-brokers", security="iam"
 )
-CLUSTER = SimpleNamespace(cluster_name="the-cluster", cluster_security_group_id="sg-cluster")
+CLUSTER = SimpleNamespace(cluster_name="the-cluster", node_security_group_ids=("sg-cluster",))
 JOBS = ("user-credit", "flights")
 
 

@@ -191,7 +191,7 @@ def test_the_domain_is_in_the_vpc_encrypted_and_over_tls_1_2_alone(whole: Stack)
     assert domain["domain_endpoint_options"] == {"enforce_https": True, "tls_security_policy": "Policy-Min-TLS-1-2-PFS-2023-10"}
     assert domain["vpc_options"]["subnet_ids"] == list(Outputs().private_subnet_ids)
     (rule,) = _all(whole, "aws_vpc_security_group_ingress_rule").values()
-    assert (rule["referenced_security_group_id"], rule["from_port"], rule["to_port"]) == (Outputs().cluster_security_group_id, 443, 443)
+    assert (rule["referenced_security_group_id"], rule["from_port"], rule["to_port"]) == (Outputs().node_security_group_ids[0], 443, 443)
     assert domain["lifecycle"] == {"prevent_destroy": True}
 
 

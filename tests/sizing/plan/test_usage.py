@@ -136,3 +136,11 @@ def test_an_extended_version_and_no_nat_gateway_are_heeded() -> None:
     made = bill_of(PRODUCTION.model_copy(update={"extended_support": True, "nat_gateways": 0}))
     assert line(made, "extended support") is not None
     assert "NAT" not in made.services
+
+
+def test_the_control_plane_of_an_existing_cluster_is_its_owners_bill() -> None:
+    theirs = bill_of(PRODUCTION.model_copy(update={"control_plane_billed": False}))
+    assert "EKS" not in theirs.services
+    assert theirs.lines == tuple(one for one in bill_of().lines if one.service != "EKS")
+    assert "not included: the control plane, which is that of an existing cluster, and what else runs in it" in theirs.assumptions
+    assert not any("the control plane and NAT" in one for one in theirs.assumptions)
