@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from penstock.infra.constructs.system_nodes import ROLE_LABEL, SYSTEM_ROLE, TAINT
 from penstock.infra.environment import Environment
-from penstock.infra.parts.nodes import PodPlace, Toleration
+from penstock.infra.parts.nodes import PodPlace
 
 
 def system_pods(environment: Environment) -> PodPlace:
@@ -16,4 +16,4 @@ def system_pods(environment: Environment) -> PodPlace:
     existing = environment.existing_cluster
     if existing is not None:
         return existing.system_pods
-    return PodPlace(node_selector={ROLE_LABEL: SYSTEM_ROLE}, tolerations=[Toleration(key=TAINT, operator="Exists")])
+    return PodPlace.model_validate({"nodeSelector": {ROLE_LABEL: SYSTEM_ROLE}, "tolerations": [{"key": TAINT, "operator": "Exists"}]})

@@ -19,4 +19,4 @@ def test_all_stacks_come_and_go_and_the_cluster_stays_as_it_was(tmp_path: Path) 
     in_existing(data["spec"], OURS)
     with EmulatedStacks(Environment.model_validate(data), folder=tmp_path, localstack=False, progress=print) as emulated:
         jobs = {f"{job}-{part}" for job in ("flights", "user-credit") for part in ("driver", "executor")}
-        leaves_a_cluster_as_it_was(emulated.stacks, emulated.access, created=True, services=jobs)
+        leaves_a_cluster_as_it_was(emulated.stacks, emulated.access, created=True, services={"fluent-bit", *jobs})

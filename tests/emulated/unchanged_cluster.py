@@ -19,7 +19,7 @@ def leaves_a_cluster_as_it_was(stacks: RehearsedStacks, access: AwsAccess, *, cr
         stacks: with the stack of the cluster.
         access: the emulated AWS of the environment, which has the cluster.
         created: whether Karpenter is the stacks' own.
-        services: service accounts whose pods get roles, in addition to Fluent Bit's.
+        services: service accounts whose pods get roles, in addition to Karpenter's.
     """
     before = _seen(access)
     assert existing_cluster.check(access)
@@ -33,7 +33,7 @@ def leaves_a_cluster_as_it_was(stacks: RehearsedStacks, access: AwsAccess, *, cr
     assert eks is not None
     assert set(eks.admins) <= set(meanwhile["entries"])
     accounts = {one["serviceAccount"] for one in meanwhile["associations"]}
-    assert accounts == {"fluent-bit", *services, *(["karpenter"] if created else [])}
+    assert accounts == {*services, *(["karpenter"] if created else [])}
     # What the stacks have made does not count against the environment.
     assert existing_cluster.check(access)
     assert existing_cluster.has_own_controller(access) == created
