@@ -303,6 +303,11 @@ class Environment(Part):
         return self.existing_cluster.name if self.existing_cluster is not None else self.prefix
 
     @property
+    def own_karpenter(self) -> bool:
+        """Whether the stacks install Karpenter: there is a cluster, and it has none."""
+        return self.spec.eks is not None and (self.existing_cluster is None or self.existing_cluster.karpenter == "create")
+
+    @property
     def node_class(self) -> str:
         """Name of its EC2NodeClass; an existing cluster may have a default one of its own."""
         return self.prefix if self.existing_cluster is not None else NODE_CLASS

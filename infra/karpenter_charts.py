@@ -41,8 +41,8 @@ class Chart(NamedTuple):
 
 def charts(environment: Environment) -> tuple[Chart, ...]:
     """The charts of others of an environment; none without a cluster, or in one that has a Karpenter."""
-    spec, cluster = environment.spec, environment.existing_cluster
-    if spec.eks is None or (cluster is not None and cluster.karpenter == "existing"):
+    spec = environment.spec
+    if spec.eks is None or not environment.own_karpenter:
         return ()
     version, repository = spec.eks.karpenter_version, mirrored(REPOSITORY, spec.mirrors)
     return tuple(Chart(name, version, REPOSITORY, repository) for name in (CRDS, CONTROLLER))

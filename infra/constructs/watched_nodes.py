@@ -28,25 +28,33 @@ class WatchedNodes(Construct):
         id: unique in the stack.
         environment: the environment of the stack, with nodes.
         cluster_name: of the EKS cluster.
+        karpenter: whether Karpenter is the stacks' own; the log of an existing cluster's is its owners'.
         key_arn: the KMS key's ARN.
         topic_arn: SNS topic of the alarms.
     """
 
-    def __init__(self, scope: Construct, id: str, *, environment: Environment, cluster_name: str, key_arn: str, topic_arn: str) -> None:
+    def __init__(
+        self, scope: Construct, id: str, *, environment: Environment, cluster_name: str, karpenter: bool, key_arn: str, topic_arn: str
+    ) -> None:
         super().__init__(scope, id)
         spec, name = environment.spec, environment.name
         assert spec.nodes is not None
         self._prefix, self._topic_arn = environment.prefix, topic_arn
-        retention = spec.observability.log_retention_days
+        pending = pending_alarm(name, pending_minutes(spec.observability.alarms, spec.nodes))
+        self._alarm(pending, EKS_NAMESPACE, {EKS_CLUSTER_DIMENSION: cluster_name})
+        self.log_group: str | None = None
+        self.log_group_arn: str | None = None
+        if karpenter:
+            self._karpenter(environment, id, key_arn)
+
+    def _karpenter(self, environment: Environment, id: str, key_arn: str) -> None:
+        name, retention = environment.name, environment.spec.observability.log_retention_days
         group = aws.cloudwatch_log_group.CloudwatchLogGroup(
             self, "logs", name=log_group(name), retention_in_days=retention, kms_key_id=key_arn
         )
         group.override_logical_id(id)
-        self.log_group: str = group.name
-        self.log_group_arn: str = group.arn
+        self.log_group, self.log_group_arn = group.name, group.arn
         self._filter(group.name, namespace(name))
-        pending = pending_alarm(name, pending_minutes(spec.observability.alarms, spec.nodes))
-        self._alarm(pending, EKS_NAMESPACE, {EKS_CLUSTER_DIMENSION: cluster_name})
         self._alarm(limits_alarm(name), namespace(name), {})
 
     def _filter(self, log_group_name: str, metrics: str) -> None:

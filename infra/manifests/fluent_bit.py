@@ -72,7 +72,7 @@ class Logging:
         region: AWS region of the log groups and of the domain.
         jobs: their names.
         log_group: prefix of the names of their log groups.
-        karpenter_log_group: the log group of Karpenter.
+        karpenter_log_group: the log group of Karpenter; None: an existing cluster's own, whose log is its owners'.
         search: None: the logs go to CloudWatch alone.
         request: its pod's requests and nodes, as the plans have subtracted them from every node.
         image: of its container.
@@ -82,7 +82,7 @@ class Logging:
     region: str
     jobs: Sequence[str]
     log_group: str
-    karpenter_log_group: str
+    karpenter_log_group: str | None
     search: Search | None
     request: DaemonSetRequest
     image: str = IMAGE
@@ -113,7 +113,8 @@ def configuration(logging: Logging) -> dict[str, Any]:
         LogsTooSmall: INF-062.
     """
     pipelines = [_pipeline(logging, job, buffer_mib(logging)) for job in logging.jobs]
-    pipelines.append(_karpenter(logging, buffer_mib(logging)))
+    if logging.karpenter_log_group is not None:
+        pipelines.append(_karpenter(logging, logging.karpenter_log_group, buffer_mib(logging)))
     return {
         "service": {
             "flush": 5,
@@ -158,14 +159,14 @@ def _pipeline(logging: Logging, job: str, buffer: int) -> dict[str, list[dict[st
     }
 
 
-def _karpenter(logging: Logging, buffer: int) -> dict[str, list[dict[str, Any]]]:
+def _karpenter(logging: Logging, log_group: str, buffer: int) -> dict[str, list[dict[str, Any]]]:
     """Of its controllers, which run on the system nodes; on others there are no such files."""
     tag = "karpenter"
     files = f"{karpenter_settings.RELEASE}-*_{karpenter_settings.NAMESPACE}_{karpenter_settings.CONTAINER}-*.log"
     return {
         "inputs": [_input(KARPENTER, files, f"{tag}.*", buffer)],
         "filters": _filters(tag, KARPENTER_FIELDS, [f"environment {logging.environment}"]),
-        "outputs": _outputs(logging, KARPENTER, f"{tag}.*", logging.karpenter_log_group),
+        "outputs": _outputs(logging, KARPENTER, f"{tag}.*", log_group),
     }
 
 

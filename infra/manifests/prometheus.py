@@ -113,6 +113,7 @@ class Monitoring:
         workspace: URL of a workspace of Amazon Managed Service for Prometheus; None: its data are lost with its pod.
         node_selector: labels of the nodes that it may run on.
         tolerations: of these nodes' taints, in the form of the Kubernetes API.
+        karpenter: whether Karpenter is the stacks' own; that of an existing cluster is its owners' to watch.
         image: of its container.
     """
 
@@ -124,6 +125,7 @@ class Monitoring:
     workspace: str | None
     node_selector: Mapping[str, str]
     tolerations: Sequence[Mapping[str, Any]]
+    karpenter: bool = True
     image: str = IMAGE
 
 
@@ -132,14 +134,16 @@ def prometheus(monitoring: Monitoring) -> list[dict[str, Any]]:
     # JSON is valid YAML.
     files = {
         CONFIGURATION: json.dumps(configuration(monitoring), indent=2),
-        RULES: json.dumps(rules(monitoring.alarms, monitoring.pending_minutes, monitoring.jobs), indent=2),
+        RULES: json.dumps(
+            rules(monitoring.alarms, monitoring.pending_minutes if monitoring.karpenter else None, monitoring.jobs), indent=2
+        ),
     }
     return [
         {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE, "labels": {**_labels(), **RESTRICTED}}},
         {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": _metadata(), "automountServiceAccountToken": False},
         {"apiVersion": "v1", "kind": "ConfigMap", "metadata": _metadata(), "data": files},
         _service(),
-        _karpenter_service(),
+        *([_karpenter_service()] if monitoring.karpenter else []),
         _network_policy(),
         _deployment(monitoring, files),
     ]
@@ -158,7 +162,7 @@ def configuration(monitoring: Monitoring) -> dict[str, Any]:
             _drivers("drivers", "/metrics/prometheus/", monitoring.jobs),
             _drivers("executors", "/metrics/executors/prometheus/", monitoring.jobs),
             _fluent_bit(),
-            _karpenter(),
+            *([_karpenter()] if monitoring.karpenter else []),
         ],
     }
     if monitoring.workspace is not None:
@@ -169,18 +173,18 @@ def configuration(monitoring: Monitoring) -> dict[str, Any]:
     return written
 
 
-def rules(alarms: Alarms, pending_minutes: int, jobs: Sequence[ScrapedJob] = ()) -> dict[str, Any]:
+def rules(alarms: Alarms, pending_minutes: int | None, jobs: Sequence[ScrapedJob] = ()) -> dict[str, Any]:
     """The alerting rules: those of CloudWatch, with the same limits, and those that need metrics.
 
     Args:
         alarms: the limits.
-        pending_minutes: for which a pod may wait for its node.
+        pending_minutes: for which a pod may wait for its node; None: Karpenter, which knows it, is not scraped.
         jobs: whose triggers may be longer than the limit for silence.
     """
     return {
         "groups": [
             {"name": "penstock-jobs", "rules": [*_lag_rules(alarms), *_driver_rules(alarms), *_micro_batch_rules(alarms, jobs)]},
-            {"name": "penstock-nodes", "rules": _node_rules(pending_minutes)},
+            *([] if pending_minutes is None else [{"name": "penstock-nodes", "rules": _node_rules(pending_minutes)}]),
             {
                 "name": "penstock-logs",
                 "rules": [

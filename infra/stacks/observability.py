@@ -70,7 +70,7 @@ class ObservabilityOutputs:
 
     Args:
         log_group: prefix of the names of the jobs' log groups; a slash and a job's name follow.
-        karpenter_log_group: the log group of Karpenter; None: there is no cluster.
+        karpenter_log_group: the log group of Karpenter; None: there is no cluster, or it has a Karpenter.
         fluent_bit_role_arn: the role that Fluent Bit's pods assume; None: there is no cluster.
         open_search_endpoint: host of the OpenSearch domain or endpoint of the logs; None: there is none.
         prometheus_endpoint: URL of the workspace that Prometheus writes to; None: there is none.
@@ -119,7 +119,7 @@ class ObservabilityStack(AwsStack):
             self._interruptions(karpenter.interruption_queue, topic_arn)
         nodes = self._nodes(cluster, key_arn, topic_arn)
         log_groups = [job.log_group_arn for job in jobs]
-        if nodes is not None:
+        if nodes is not None and nodes.log_group_arn is not None:
             log_groups.append(nodes.log_group_arn)
         search = self._search(network, cluster, key_arn)
         workspace = self._workspace(key_arn)
@@ -175,9 +175,16 @@ class ObservabilityStack(AwsStack):
     def _nodes(self, cluster: Cluster | None, key_arn: str, topic_arn: str) -> WatchedNodes | None:
         if cluster is None:
             return None
-        name = cluster.cluster_name
-        # An underscore, because a job's name has none and is an id in this stack.
-        return WatchedNodes(self, "karpenter_nodes", environment=self.environment, cluster_name=name, key_arn=key_arn, topic_arn=topic_arn)
+        return WatchedNodes(
+            self,
+            # An underscore, because a job's name has none and is an id in this stack.
+            "karpenter_nodes",
+            environment=self.environment,
+            cluster_name=cluster.cluster_name,
+            karpenter=self.environment.own_karpenter,
+            key_arn=key_arn,
+            topic_arn=topic_arn,
+        )
 
     def _interruptions(self, queue: str, topic_arn: str) -> None:
         """Alarms on interrupted instances, and on warnings that Karpenter does not read. Without events there are no data, which is not

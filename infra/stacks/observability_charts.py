@@ -34,7 +34,7 @@ class Observability(Protocol):
 
     @property
     def karpenter_log_group(self) -> str | None:
-        """Karpenter's log group."""
+        """Karpenter's log group; None: the cluster has a Karpenter."""
 
     @property
     def open_search_endpoint(self) -> str | None:
@@ -72,7 +72,6 @@ class ObservabilityChartsStack(ChartsStack):
 
 
 def _logging(environment: Environment, plans: EnvironmentPlans, observability: Observability) -> Logging:
-    assert observability.karpenter_log_group is not None, "an environment with a cluster has it"
     return Logging(
         environment=environment.name,
         region=environment.spec.region,
@@ -119,6 +118,7 @@ def _monitoring(environment: Environment, plans: EnvironmentPlans, observability
         workspace=observability.prometheus_endpoint,
         node_selector=system.node_selector,
         tolerations=tolerations(system.tolerations),
+        karpenter=environment.own_karpenter,
         image=pinned(PROMETHEUS_IMAGE, environment.spec.mirrors),
     )
 

@@ -47,7 +47,7 @@ def look(aws: AwsAccess) -> list[Finding]:
     ]
     if aws.environment.spec.permissions_boundary is not None:
         rest.append(("permissions boundary", "limits the roles of the stacks", lambda: boundary.check(aws) or ""))
-    if aws.environment.spec.eks is not None:
+    if aws.environment.own_karpenter:
         rest.append(("charts", "of Karpenter; Helm pulls them on this machine", lambda: _charts(aws)))
     if aws.environment.spec.network is not None and aws.environment.spec.network.existing is not None:
         rest.append(("existing VPC", "Karpenter launches nodes in its private subnets", lambda: existing_network.check(aws) or ""))

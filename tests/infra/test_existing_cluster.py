@@ -126,6 +126,18 @@ def test_with_their_karpenter_there_are_only_node_pools_for_it(synthesize: Synth
     assert stacks["jobs"]["resource"]["aws_vpc_security_group_ingress_rule"]["brokers"]["referenced_security_group_id"] == GROUP
 
 
+def test_their_karpenter_is_theirs_to_watch(synthesize: Synthesize) -> None:
+    theirs, ours = synthesize("theirs"), synthesize("ours")
+    for stacks, watched in ((theirs, False), (ours, True)):
+        groups = _resources(stacks, "aws_cloudwatch_log_group").values()
+        assert any("karpenter" in group["name"] for group in groups) == watched
+        prometheus = json.dumps(_manifests(stacks, "observability-charts", "prometheus"))
+        assert ("karpenter-metrics" in prometheus, "PenstockKarpenterDown" in prometheus) == (watched, watched)
+        assert ("karpenter-*_kube-system" in json.dumps(_manifests(stacks, "observability-charts", "fluent-bit"))) == watched
+        # EKS counts pods without a node, whoever's Karpenter it is.
+        assert "observability/pods-pending" in _resources(stacks, "aws_cloudwatch_metric_alarm")
+
+
 def test_our_karpenter_manages_their_cluster_from_the_nodes_that_they_name(synthesize: Synthesize) -> None:
     stacks = synthesize("ours")
     (text,) = stacks["karpenter-charts"]["resource"]["helm_release"]["karpenter"]["values"]
