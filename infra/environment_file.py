@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from penstock.infra.environment import NAME_PATTERN, Environment
-from penstock.infra.errors import NoEnvironment, UnknownEnvironment
+from penstock.infra.errors import ClusterOfAnother, NoEnvironment, UnknownEnvironment
 from penstock.jobs.document import read
 
 # The real folder, if the package is reached through a link: errors and findings name its files.
@@ -69,11 +69,25 @@ def load(name_or_path: str | Path) -> Environment:
 
     Raises:
         UnknownEnvironment: INF-001.
-        PenstockError: SPEC-001 to SPEC-006 and SPEC-011, for faults of the document.
+        PenstockError: SPEC-001 to SPEC-006 and SPEC-011, for faults of the document; INF-065.
     """
     file = file_of(name_or_path)
     document = read(file)
-    return _with_absolute_paths(file, document.parse(Environment)).of_document(document)
+    environment = _with_absolute_paths(file, document.parse(Environment)).of_document(document)
+    _refuse_clusters_of_others(environment)
+    return environment
+
+
+def _refuse_clusters_of_others(environment: Environment) -> None:
+    spec = environment.spec
+    arn = None if spec.kafka is None else spec.kafka.cluster_arn
+    if arn is None:
+        return
+    region, account = arn.split(":")[3:5]
+    if (region, account) != (spec.region, spec.account):
+        need = f"a cluster in {spec.account}, {spec.region}, the environment's account and region; this one is in {account}, {region}"
+        fix = "correct clusterArn, account or region; brokers of another account are reached with security: tls, mtls or sasl-scram"
+        raise environment.locate(ClusterOfAnother(need=need, fix=fix), "spec", "kafka", "clusterArn")
 
 
 def named(name: str | None = None, *, path: str = "ENV", fix: str = f"name it, or export {ENVIRONMENT_VARIABLE}") -> Environment:

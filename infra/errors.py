@@ -124,6 +124,13 @@ class BrokersUnknown(DocumentError):
     title = "bootstrap servers not specified"
 
 
+class ClusterOfAnother(DocumentError):
+    """The MSK cluster is of another account or region than the environment: roles of the environment have no rights on its topics."""
+
+    code = "INF-065"
+    title = "MSK cluster of another account or region"
+
+
 class NameTooLong(DocumentError):
     """A resource name is derived from the environment's name and exceeds AWS's limit."""
 

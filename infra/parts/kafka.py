@@ -8,7 +8,7 @@ from pydantic import AfterValidator, Field, model_validator
 
 from penstock.infra.address_plan import network
 from penstock.infra.parts.access_ranges import refuse_most_of_the_internet
-from penstock.infra.parts.part import Arn, DurationMs, Part, RetentionDays, SecretArn
+from penstock.infra.parts.part import Arn, DurationMs, MskArn, Part, RetentionDays, SecretArn
 from penstock.jobs.configuration.kafka_access import MECHANISMS, Security
 
 
@@ -33,6 +33,7 @@ class Kafka(Part):
         max_storage_gib: limit of a broker's automatic storage expansion; None: four times the initial storage.
         bootstrap_servers: of an external one: ``host:port``, comma-separated.
         security: protocol of the clients of an external one, by default TLS; the stacks' own brokers use IAM over TLS.
+        cluster_arn: of an external MSK cluster, whose clients use IAM; required with ``iam``.
         secret: ARN of the secret in AWS Secrets Manager with user and password, as JSON; required with ``sasl-scram`` and ``sasl-plain``.
         key: ARN of the KMS key that the secret is encrypted with; None: AWS's own for secrets.
         client_cidrs: ranges that may reach the stacks' brokers in addition to the cluster's nodes, such as a runner that applies topics;
@@ -54,7 +55,8 @@ class Kafka(Part):
     storage_gib: Annotated[int, Field(ge=1, le=16_384)] | None = None
     max_storage_gib: Annotated[int, Field(ge=1, le=16_384)] | None = None
     bootstrap_servers: Annotated[str, Field(pattern=r"^[A-Za-z0-9.-]+:[0-9]{1,5}(,[A-Za-z0-9.-]+:[0-9]{1,5})*$")] | None = None
-    security: Literal["tls", "plaintext", "sasl-scram", "sasl-plain"] | None = None
+    security: Literal["tls", "plaintext", "iam", "sasl-scram", "sasl-plain"] | None = None
+    cluster_arn: MskArn | None = None
     secret: SecretArn | None = None
     key: Arn | None = None
     log_retention_days: RetentionDays = 365
@@ -83,6 +85,12 @@ class Kafka(Part):
             raise ValueError(
                 f"bootstrapServers and security only with kind: external; {self.kind} brokers are created by the stacks and use IAM"
             )
+        return self
+
+    @model_validator(mode="after")
+    def _cluster_of_iam(self) -> Self:
+        if (self.security == "iam") != (self.cluster_arn is not None):
+            raise ValueError("clusterArn with kind: external and security: iam, and only with them: rights on topics name the cluster")
         return self
 
     @model_validator(mode="after")

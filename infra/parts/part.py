@@ -44,6 +44,9 @@ Arn = Annotated[str, Field(pattern=ARN_PATTERN)]
 # Source: AWS Secrets Manager API reference, GetSecretValue: the whole ARN, with the six characters that AWS appends to the name.
 SECRET_PATTERN = r"^arn:aws(-[a-z]+)*:secretsmanager:[a-z0-9-]+:[0-9]{12}:secret:[A-Za-z0-9/_+=.@-]+-[A-Za-z0-9]{6}$"
 SecretArn = Annotated[str, Field(pattern=SECRET_PATTERN)]
+# Source: Amazon MSK Developer Guide, "Create authorization policies for the IAM role": the ARN of a cluster.
+MSK_PATTERN = r"^arn:aws(-[a-z]+)*:kafka:[a-z0-9-]+:[0-9]{12}:cluster/[A-Za-z0-9-]+/[A-Za-z0-9-]+$"
+MskArn = Annotated[str, Field(pattern=MSK_PATTERN)]
 Email = Annotated[str, Field(pattern=EMAIL_PATTERN)]
 
 

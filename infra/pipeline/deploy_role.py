@@ -17,7 +17,18 @@ AUDIENCE = "sts.amazonaws.com"
 # Services whose resources have no region, or whose API is in another one.
 _GLOBAL = ("budgets", "iam", "s3", "sts")
 # IAM's names of services that the provider names differently.
-_PREFIXES = {"amp": ("aps",), "appautoscaling": ("application-autoscaling",), "kafka": ("kafka", "kafka-cluster"), "opensearch": ("es",)}
+_PREFIXES = {"amp": ("aps",), "appautoscaling": ("application-autoscaling",), "opensearch": ("es",)}
+# The brokers' rights of `penstock topics`, by their own protocol and by MSK's API. None of them reads or writes records.
+# Source: Amazon MSK Developer Guide, "IAM permissions for topic operations APIs" and "Semantics of IAM authorization policy actions".
+_CLUSTER_ACTIONS = ("kafka-cluster:Connect", "kafka-cluster:DescribeCluster")
+_TOPIC_ACTIONS = (
+    "kafka-cluster:AlterTopic",
+    "kafka-cluster:AlterTopicDynamicConfiguration",
+    "kafka-cluster:CreateTopic",
+    "kafka-cluster:DescribeTopic",
+    "kafka-cluster:DescribeTopicDynamicConfiguration",
+)
+_TOPIC_API_ACTIONS = ("kafka:CreateTopic", "kafka:DescribeTopic", "kafka:UpdateTopic")
 # Those by which a role gets permissions; AWS lets them depend on the role's permissions boundary. Source: Service Authorization Reference,
 # "Actions, resources, and condition keys for AWS Identity and Access Management": iam:PermissionsBoundary.
 _GRANTS = (
@@ -127,6 +138,7 @@ def permissions(environment: Environment, partition: str) -> str:
     return document(
         [
             *_services(environment.spec.region),
+            *_topics(environment, partition),
             allow("OwnRoles", _ROLE_ACTIONS, own),
             _grants(own, environment.spec.permissions_boundary),
             allow("OwnInstanceProfiles", _PROFILE_ACTIONS, [f"{iam}:instance-profile/{environment.prefix}-*"]),
@@ -174,6 +186,19 @@ def _grants(roles: list[str], boundary: str | None) -> Statement:
     # A role that was created before the environment had the boundary gets it.
     actions = (*_GRANTS, "iam:PutRolePermissionsBoundary")
     return allow("Grants", actions, roles, {"StringEquals": {"iam:PermissionsBoundary": boundary}})
+
+
+def _topics(environment: Environment, partition: str) -> list[Statement]:
+    """Only of the environment's cluster, which has its name, or is the external one that it names."""
+    spec = environment.spec
+    named = None if spec.kafka is None else spec.kafka.cluster_arn
+    cluster = named or f"arn:{partition}:kafka:{spec.region}:{spec.account}:cluster/{environment.prefix}/*"
+    topics = f"{cluster.replace(':cluster/', ':topic/')}/*"
+    return [
+        allow("ConnectToBrokers", _CLUSTER_ACTIONS, [cluster]),
+        allow("ManageTopics", _TOPIC_ACTIONS, [topics]),
+        allow("ManageTopicsByMsk", _TOPIC_API_ACTIONS, [cluster, topics]),
+    ]
 
 
 def _services(region: str) -> list[Statement]:

@@ -48,7 +48,7 @@ class Kafka(Protocol):
 
     @property
     def cluster_arn(self) -> str | None:
-        """ARN of the MSK cluster; None: the brokers are not part of the stacks."""
+        """ARN of the MSK cluster; None: the brokers are not MSK's."""
 
     @property
     def security_group_id(self) -> str | None:

@@ -38,7 +38,7 @@ class KafkaOutputs:
     """Outputs for other stacks.
 
     Args:
-        cluster_arn: of the MSK cluster; None: external brokers.
+        cluster_arn: of the MSK cluster; None: external brokers other than MSK's.
         cluster_name: of the MSK cluster; None: external brokers.
         bootstrap_brokers: for clients: ``host:port``, comma-separated.
         security_group_id: of the brokers, without rules, which their users add; None: external brokers.
@@ -230,7 +230,7 @@ def _external(environment: Environment, kafka: Kafka) -> KafkaOutputs:
         fault = BrokersUnknown(need="the brokers' addresses, for kind: external", fix=fix)
         raise environment.locate(fault, "spec", "kafka", "bootstrapServers")
     return KafkaOutputs(
-        cluster_arn=None,
+        cluster_arn=kafka.cluster_arn,
         cluster_name=None,
         bootstrap_brokers=kafka.bootstrap_servers,
         security_group_id=None,

@@ -6,7 +6,9 @@ import argparse
 import os
 import sys
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from typing import get_args
 
 from penstock.infra.environment import Environment
 from penstock.infra.parts.jobs import EnvironmentJob
@@ -20,10 +22,11 @@ from penstock.scripts.planning.app_path import add_app_path_argument
 from penstock.scripts.progress import Steps
 from penstock.scripts.render.screen import screen_of
 from penstock.scripts.topics import table
-from penstock.scripts.topics.brokers import TopicBrokers
+from penstock.scripts.topics.admin import TopicAdmin
 from penstock.scripts.topics.difference import TopicChange, changes
 from penstock.scripts.topics.errors import NotAgreed, TopicRefused
 from penstock.scripts.topics.wanted import wanted_topics
+from penstock.scripts.topics.way import Reached, Way, by_brokers, by_msk, refuse_brokers_by_msk
 from penstock.sizing.errors import Faults, PenstockError, raise_all
 from penstock.sizing.planned import SCHEMA_VERSION
 
@@ -45,6 +48,11 @@ def _add_common(parser: argparse.ArgumentParser) -> None:
     add_app_path_argument(parser)
     parser.add_argument("--spec", action="append", type=Path, default=[], metavar="FILE", help="additional job spec; repeatable")
     add_brokers_arguments(parser)
+    parser.add_argument(
+        "--through",
+        choices=get_args(Way),
+        help="who is asked: MSK's API, or the brokers from this machine (default: MSK's API for standard and express clusters)",
+    )
     parser.add_argument("--lose-records", action="store_true", help="allow changes that delete records, such as a shorter retention")
     parser.add_argument(
         "--replication", type=_copies, metavar="N", help="replication factor for topics without one in a spec (default: the environment's)"
@@ -60,19 +68,26 @@ def run(arguments: argparse.Namespace) -> int:
     """
     environment = _environment(arguments)
     wanted = wanted_topics(environment, plans(environment), arguments.replication)
-    reached = access_of(environment, arguments)
-    brokers = TopicBrokers(reached)
-    existing = brokers.existing(topic.name for topic in wanted)
+    reached = _reached(environment, arguments)
+    existing = reached.admin.existing(topic.name for topic in wanted)
     planned = changes(wanted, existing, lose_records=arguments.lose_records)
-    faults = [*_refused(planned), *brokers.refusals(planned)]
-    headline = f"topics of {environment.name} on {reached.address}"
+    faults = [*_refused(planned), *reached.admin.refusals(planned)]
+    shown = _Shown(planned, reached, f"topics of {environment.name} on {reached.text}", arguments)
     if arguments.action == "apply" and not faults:
-        return _apply(planned, brokers, headline, arguments)
-    _show(planned, headline, arguments, faults)
+        return _apply(shown)
+    shown.show(faults)
     if arguments.output == "table":
         raise_all(faults)
     # Already part of the document.
     return exit_code(Faults(faults)) if faults else 0
+
+
+def _reached(environment: Environment, arguments: argparse.Namespace) -> Reached:
+    refuse_brokers_by_msk(arguments.through, arguments.brokers)
+    found = None
+    if arguments.through != "here" and arguments.brokers is None:
+        found = by_msk(environment, asked=arguments.through is not None)
+    return found or by_brokers(access_of(environment, arguments))
 
 
 def _copies(text: str) -> int:
@@ -94,31 +109,41 @@ def _refused(planned: Sequence[TopicChange]) -> Iterator[PenstockError]:
         yield TopicRefused(path=f"topic {name}", given=given, need=need, fix=fix)
 
 
-def _show(
-    planned: Sequence[TopicChange],
-    headline: str,
-    arguments: argparse.Namespace,
-    faults: Sequence[PenstockError] = (),
-    *,
-    applied: bool = False,
-) -> None:
-    if arguments.output == "table":
-        sys.stdout.write(table.render(planned, headline, screen_of(sys.stdout, os.environ)))
-    else:
-        topics = {"topics": table.document(planned), "applied": applied, "errors": [fault.as_json() for fault in faults]}
-        sys.stdout.write(as_text({"schemaVersion": SCHEMA_VERSION, **topics}, arguments.output))
-    sys.stdout.flush()
+@dataclass(frozen=True)
+class _Shown:
+    """A plan, and how it is shown.
+
+    Args:
+        planned: the changes of all topics.
+        reached: whoever makes them.
+        headline: of the table.
+        arguments: of the command.
+    """
+
+    planned: Sequence[TopicChange]
+    reached: Reached
+    headline: str
+    arguments: argparse.Namespace
+
+    def show(self, faults: Sequence[PenstockError] = (), *, applied: bool = False) -> None:
+        if self.arguments.output == "table":
+            sys.stdout.write(table.render(self.planned, self.headline, screen_of(sys.stdout, os.environ)))
+        else:
+            topics = {"topics": table.document(self.planned), "applied": applied, "errors": [fault.as_json() for fault in faults]}
+            document = {"schemaVersion": SCHEMA_VERSION, "through": self.reached.way, **topics}
+            sys.stdout.write(as_text(document, self.arguments.output))
+        sys.stdout.flush()
 
 
-def _apply(planned: Sequence[TopicChange], brokers: TopicBrokers, headline: str, arguments: argparse.Namespace) -> int:
-    todo = [change for change in planned if change.actions]
-    if arguments.output == "table":
-        _show(planned, headline, arguments)
+def _apply(shown: _Shown) -> int:
+    todo = [change for change in shown.planned if change.actions]
+    if shown.arguments.output == "table":
+        shown.show()
     if todo:
-        _agree(arguments)
-        _do(todo, brokers)
-    if arguments.output != "table":
-        _show(planned, headline, arguments, applied=True)
+        _agree(shown.arguments)
+        _do(todo, shown.reached.admin)
+    if shown.arguments.output != "table":
+        shown.show(applied=True)
     return 0
 
 
@@ -133,11 +158,14 @@ def _agree(arguments: argparse.Namespace) -> None:
         raise NotAgreed(path="topics", given=answer, need="yes", fix="run it again to confirm")
 
 
-def _do(todo: Sequence[TopicChange], brokers: TopicBrokers) -> None:
+def _do(todo: Sequence[TopicChange], admin: TopicAdmin) -> None:
     """One change at a time: an interruption leaves whole topics, and the next run continues from there."""
     steps = Steps()
     for number, change in enumerate(todo, start=1):
         for action in change.actions:
             with steps.at(f"{number}/{len(todo)}", f"{action} {change.name}") as step:
-                brokers.do(change, action)
+                admin.do(change, action)
                 step.said = f"{action} {change.name}: done"
+    with steps.at("shown", "wait until all changes are visible") as step:
+        admin.settle()
+        step.said = "all changes are visible"

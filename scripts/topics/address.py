@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from penstock.infra.environment import Environment
 from penstock.jobs.configuration.kafka_access import MECHANISMS, KafkaAccess, Security
-from penstock.scripts.topics.errors import KafkaClusterNotFound, NoBrokersNamed, NoSecretNamed
-
-_BY_IAM = "BootstrapBrokerStringSaslIam"
+from penstock.scripts.topics.errors import NoBrokersNamed, NoSecretNamed
+from penstock.scripts.topics.msk_cluster import bootstrap, find
 
 
 def access(
@@ -75,20 +74,6 @@ def _address(environment: Environment) -> str:
 def _of_msk(environment: Environment) -> str:
     from penstock.scripts.provisioning.aws_access import AwsAccess, translated  # boto3 takes half a second, and only this needs it
 
-    name, region = environment.prefix, environment.spec.region
-    with translated(f"MSK in {region}"):
+    with translated(f"MSK in {environment.spec.region}"):
         client = AwsAccess(environment).client("kafka")
-        pages = client.get_paginator("list_clusters_v2").paginate(ClusterNameFilter=name)
-        # ListClustersV2 filters by prefix.
-        clusters = [cluster for page in pages for cluster in page["ClusterInfoList"] if cluster["ClusterName"] == name]
-        if not clusters:
-            need = f"a cluster {name} in {region}, as created by the kafka stack"
-            raise KafkaClusterNotFound(
-                path=name, given="no MSK cluster has this name", need=need, fix=f"penstock deploy {environment.name}"
-            )
-        answer = client.get_bootstrap_brokers(ClusterArn=clusters[0]["ClusterArn"])
-    if _BY_IAM not in answer:
-        given = f"its state is {clusters[0]['State']}, without brokers for IAM"
-        need = "an ACTIVE cluster with IAM authentication"
-        raise KafkaClusterNotFound(path=name, given=given, need=need, fix="wait until it is ACTIVE, and check its authentication")
-    return str(answer[_BY_IAM])
+        return bootstrap(find(environment, client), client)

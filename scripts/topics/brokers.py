@@ -105,6 +105,9 @@ class TopicBrokers:
             raise fault
         self._wait_until_seen(change, action)
 
+    def settle(self) -> None:
+        """Nothing: each action is waited for when it is applied, which takes seconds."""
+
     def _refusal(self, change: TopicChange, action: Action, *, validate_only: bool) -> PenstockError | None:
         asked = self._asked(change, action, validate_only=validate_only)
         try:

@@ -54,6 +54,20 @@ class ChangeNotSeen(RunFailed):
     title = "topic change not visible"
 
 
+class TopicRightMissing(RunFailed):
+    """The role of this command lacks a right that MSK's topic API requires."""
+
+    code = "TOP-009"
+    title = "right on topics missing"
+
+
+class NotByMsk(DocumentError):
+    """MSK's API does not manage the topics of these brokers: they are serverless, of an old version, or not MSK's."""
+
+    code = "TOP-010"
+    title = "topics not managed by MSK's API"
+
+
 class NotAgreed(CheckFailed):
     """The changes were shown and not confirmed; nothing was changed."""
 

@@ -1,1 +1,1 @@
-"""MSK: provisioned and serverless clusters, configurations and cluster policies. The broker, if any, runs on this machine."""
+"""MSK: provisioned and serverless clusters, configurations, topics and cluster policies. The broker, if any, runs on this machine."""

@@ -5,13 +5,13 @@ from __future__ import annotations
 from moto.kafka.models import kafka_backends
 
 from penstock.scripts.emulation.checked_service import CheckedService
-from penstock.scripts.emulation.msk import changes, clusters, configurations, sharing
+from penstock.scripts.emulation.msk import changes, clusters, configurations, sharing, topics
 from penstock.scripts.emulation.msk.state import Msk
 
 SERVICE = CheckedService(
     "kafka",
     hosts=r"https?://kafka\.(.+)\.amazonaws\.com",
-    operations={**clusters.OPERATIONS, **changes.OPERATIONS, **configurations.OPERATIONS, **sharing.OPERATIONS},
+    operations={**clusters.OPERATIONS, **changes.OPERATIONS, **configurations.OPERATIONS, **sharing.OPERATIONS, **topics.OPERATIONS},
     state=Msk,
     malformed="BadRequestException",
 )

@@ -52,6 +52,7 @@ class Cluster:
         version: version of its description; changed by each update.
         policy: its resource policy, and that policy's version.
         operations: its operations, by ARN.
+        late: topic -> its next description, which is the one from before its last change; None if it did not exist.
     """
 
     place: Place
@@ -64,6 +65,7 @@ class Cluster:
     version: str
     policy: tuple[str, str] | None = None
     operations: dict[str, dict[str, Any]] = field(default_factory=dict)
+    late: dict[str, dict[str, Any] | None] = field(default_factory=dict)
 
     def change(self, kind: str, before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str, str]:
         """Record an update, which completes immediately.

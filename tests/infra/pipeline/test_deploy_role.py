@@ -8,10 +8,12 @@ import pytest
 import yaml
 
 from penstock.infra.environment_file import load
+from penstock.infra.parts.kafka import Kafka
 from penstock.infra.pipeline.__main__ import main
 from penstock.infra.pipeline.deploy_role import concourse_trust, github_trust, permissions
 from tests.infra.environments import read
 from tests.infra.existing import THEIRS, in_existing
+from tests.infra.iam_evaluation import allowed
 
 PRODUCTION = load("production")
 ACCOUNT = PRODUCTION.spec.account
@@ -46,6 +48,32 @@ def test_the_role_may_do_nothing_in_another_region_and_to_no_role_of_others() ->
     changing = {action for one in statements.values() if one["Resource"] == ["*"] for action in one["Action"] if action.startswith("iam:")}
     assert changing == {"iam:Get*", "iam:List*"}
     assert not [action for one in statements.values() for action in one["Action"] if action == "*"]
+
+
+def test_it_manages_topics_of_the_environments_own_cluster_and_reads_no_records() -> None:
+    kafka = f"arn:aws:kafka:us-east-1:{ACCOUNT}"
+    cluster, topic = f"{kafka}:cluster/penstock-production/id-1", f"{kafka}:topic/penstock-production/id-1/t"
+    statements = json.loads(permissions(PRODUCTION, "aws"))["Statement"]
+    here = {"aws:RequestedRegion": "us-east-1"}
+    for action in ("Connect", "DescribeCluster"):
+        assert allowed(statements, f"kafka-cluster:{action}", cluster, here)
+        assert not allowed(statements, f"kafka-cluster:{action}", cluster.replace("penstock-production", "other"), here)
+    for action in ("CreateTopic", "AlterTopic", "DescribeTopic", "DescribeTopicDynamicConfiguration", "AlterTopicDynamicConfiguration"):
+        assert allowed(statements, f"kafka-cluster:{action}", topic, here)
+        assert not allowed(statements, f"kafka-cluster:{action}", topic.replace("penstock-production", "other"), here)
+    for action in ("ReadData", "WriteData", "DeleteTopic"):
+        assert not allowed(statements, f"kafka-cluster:{action}", topic, here)
+    named = [one for one in statements if one["Sid"] != "Stacks"]
+    for action in ("CreateTopic", "DescribeTopic", "UpdateTopic"):
+        assert allowed(named, f"kafka:{action}", cluster) and allowed(named, f"kafka:{action}", topic)
+
+
+def test_it_manages_topics_of_the_external_cluster_that_the_environment_names() -> None:
+    arn = f"arn:aws:kafka:us-east-1:{ACCOUNT}:cluster/shared/id-2"
+    kafka = Kafka.model_validate({"kind": "external", "security": "iam", "clusterArn": arn, "bootstrapServers": "b-1.example:9098"})
+    statements = _statements(permissions(PRODUCTION.with_spec(kafka=kafka), "aws"))
+    assert statements["ConnectToBrokers"]["Resource"] == [arn]
+    assert statements["ManageTopics"]["Resource"] == [f"arn:aws:kafka:us-east-1:{ACCOUNT}:topic/shared/id-2/*"]
 
 
 def test_without_a_boundary_it_grants_any_role_of_the_environment_anything() -> None:

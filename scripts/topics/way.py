@@ -1,0 +1,114 @@
+"""How the topics of an environment are managed: by MSK's API, or by the brokers themselves, from this machine."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from penstock.infra.broker_settings import server_properties
+from penstock.infra.environment import Environment
+from penstock.jobs.configuration.kafka_access import KafkaAccess
+from penstock.scripts.errors import WrongUsage
+from penstock.scripts.topics.admin import TopicAdmin
+from penstock.scripts.topics.errors import NotByMsk
+
+Way = Literal["msk-api", "here"]
+TEXTS: dict[Way, str] = {"msk-api": "through MSK's API", "here": "from here"}
+# A topic's settings that follow a setting of the brokers. Source: Apache Kafka, "Topic configs", Server Default Property.
+_TOPIC_SETTINGS = {"log.retention.ms": "retention.ms", "message.max.bytes": "max.message.bytes"}
+
+
+@dataclass(frozen=True)
+class Reached:
+    """Whoever manages the topics.
+
+    Args:
+        way: how.
+        place: the brokers' address, or the cluster's name.
+        admin: reads and changes the topics.
+    """
+
+    way: Way
+    place: str
+    admin: TopicAdmin
+
+    @property
+    def text(self) -> str:
+        """For people: where, and how."""
+        return f"{self.place}, {TEXTS[self.way]}"
+
+
+def refuse_brokers_by_msk(way: Way | None, brokers: str | None) -> None:
+    """Reject an address together with MSK's API, which takes none.
+
+    Raises:
+        WrongUsage: USE-001.
+    """
+    if way == "msk-api" and brokers is not None:
+        raise WrongUsage(given="--through msk-api --brokers", need="one of the two: MSK's API has no address", fix="leave out --brokers")
+
+
+def by_msk(environment: Environment, *, asked: bool) -> Reached | None:
+    """The topics by MSK's API; None if the environment's brokers are not MSK's, or MSK does not manage their topics.
+
+    Args:
+        environment: of the topics.
+        asked: whether this way was asked for, and no other one is taken.
+
+    Raises:
+        NotByMsk: TOP-010, asked for and not possible.
+        KafkaClusterNotFound: TOP-005.
+        PenstockError: TOOL-030, DEP-001, RUN-020 or RUN-021 from a request to MSK.
+    """
+    if (why := _not_msks(environment)) is not None:
+        _refuse_if_asked(environment, why, asked=asked)
+        return None
+    from penstock.scripts.provisioning.aws_access import AwsAccess, translated  # boto3 takes half a second
+    from penstock.scripts.topics.msk_cluster import find
+    from penstock.scripts.topics.msk_topics import MskTopics
+
+    client = AwsAccess(environment).client("kafka")
+    with translated(f"MSK in {environment.spec.region}"):
+        cluster = find(environment, client)
+    if (why := cluster.without_topics_api) is not None:
+        _refuse_if_asked(environment, why, asked=asked)
+        return None
+    return Reached("msk-api", cluster.arn.split("/")[1], MskTopics(client, cluster, _defaults(environment)))
+
+
+def by_brokers(access: KafkaAccess) -> Reached:
+    """The topics by the brokers themselves, from this machine.
+
+    Args:
+        access: to the brokers.
+    """
+    from penstock.scripts.topics.brokers import TopicBrokers
+
+    return Reached("here", access.address, TopicBrokers(access))
+
+
+def _not_msks(environment: Environment) -> str | None:
+    kafka = environment.spec.kafka
+    if kafka is None:
+        return "no brokers"
+    if kafka.kind == "serverless":
+        return "a serverless cluster"
+    if kafka.kind == "external" and kafka.cluster_arn is None:
+        return "external brokers without clusterArn"
+    return None
+
+
+def _refuse_if_asked(environment: Environment, why: str, *, asked: bool) -> None:
+    if asked:
+        need = "a standard or express cluster on MSK with Kafka 3.6 or later"
+        fix = "leave out --through msk-api: the brokers then manage the topics themselves"
+        raise NotByMsk(path=f"environment {environment.name}", given=why, need=need, fix=fix)
+
+
+def _defaults(environment: Environment) -> dict[str, str]:
+    """What topics have that don't set it, as far as the stacks set it for the brokers."""
+    kafka = environment.spec.kafka
+    if kafka is None or kafka.kind == "external":
+        return {}
+    brokers = server_properties(kafka)
+    return {topic: brokers[name] for name, topic in _TOPIC_SETTINGS.items() if name in brokers}
