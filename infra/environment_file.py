@@ -13,6 +13,7 @@ import re
 from pathlib import Path
 from typing import Any
 
+from penstock.infra.broker_ca import broker_ca
 from penstock.infra.environment import NAME_PATTERN, Environment
 from penstock.infra.errors import ClusterOfAnother, NoEnvironment, UnknownEnvironment
 from penstock.jobs.document import read
@@ -69,12 +70,13 @@ def load(name_or_path: str | Path) -> Environment:
 
     Raises:
         UnknownEnvironment: INF-001.
-        PenstockError: SPEC-001 to SPEC-006 and SPEC-011, for faults of the document; INF-065.
+        PenstockError: SPEC-001 to SPEC-006 and SPEC-011, for faults of the document; INF-065, INF-066.
     """
     file = file_of(name_or_path)
     document = read(file)
     environment = _with_absolute_paths(file, document.parse(Environment)).of_document(document)
     _refuse_clusters_of_others(environment)
+    broker_ca(environment)
     return environment
 
 
@@ -126,9 +128,12 @@ def _with_absolute_paths(file: Path, environment: Environment) -> Environment:
         return str((file.parent / path).resolve())
 
     given = {"catalog": spec.catalog, "prices": spec.prices}
+    ca_file = None if spec.kafka is None else spec.kafka.ca_file
     changes: dict[str, Any] = {field: absolute(path) for field, path in given.items() if path is not None}
     if spec.app_path:
         changes["app_path"] = [absolute(path) for path in spec.app_path]
     if spec.jobs:
         changes["jobs"] = [job.model_copy(update={"spec": absolute(job.spec)}) for job in spec.jobs]
+    if spec.kafka is not None and ca_file is not None:
+        changes["kafka"] = spec.kafka.model_copy(update={"ca_file": absolute(ca_file)})
     return environment.with_spec(**changes) if changes else environment

@@ -131,6 +131,13 @@ class ClusterOfAnother(DocumentError):
     title = "MSK cluster of another account or region"
 
 
+class BrokerCaUnusable(DocumentError):
+    """The file with the brokers' CA certificates cannot be read, is not PEM, or has no certificate that is valid today."""
+
+    code = "INF-066"
+    title = "CA certificates of the brokers unusable"
+
+
 class NameTooLong(DocumentError):
     """A resource name is derived from the environment's name and exceeds AWS's limit."""
 

@@ -209,7 +209,7 @@ class NoKafkaCredentials(ToolMissing):
 
 
 class KafkaCredentialsRefused(RunFailed):
-    """The brokers reject user and password, or their listener does not have the SASL mechanism."""
+    """The brokers reject user and password or the client's certificate, or their listener does not have the SASL mechanism."""
 
     code = "JOB-111"
     title = "Kafka brokers rejected the credentials"

@@ -38,6 +38,7 @@ def runtime_configuration(job: DeployedJob) -> RuntimeConfiguration:
         brokers=job.brokers,
         kafka_security=job.kafka_security,
         kafka_secret=job.kafka_secret,
+        kafka_ca=job.kafka_ca,
         region=job.region,
         job_folder=job.job_folder,
         plan=plan_hash(job.plan),

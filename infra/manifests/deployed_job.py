@@ -37,7 +37,8 @@ class DeployedJob:
         image: of driver and executors, with its tag.
         brokers: ``host:port``, comma-separated.
         kafka_security: protocol of the Kafka clients.
-        kafka_secret: ARN of the secret with user and password of the Kafka clients; None: they have none.
+        kafka_secret: ARN of the secret with the credentials of the Kafka clients; None: they have none.
+        kafka_ca: CA certificates in PEM for the brokers' certificates; None: those that the image trusts.
         broker_ports: all ports of the brokers, sorted.
         job_folder: ``s3a://bucket/folder`` with the checkpoints of the job and the records of its generations.
         output_bucket: for its file sinks.
@@ -72,6 +73,7 @@ class DeployedJob:
     zones: int = 1
     role_arn: str | None = None
     kafka_secret: str | None = None
+    kafka_ca: str | None = None
     packages: AppPackages = field(default_factory=AppPackages)
     schemas: Mapping[str, str] = field(default_factory=dict)
     connections: Mapping[str, str] = field(default_factory=dict)

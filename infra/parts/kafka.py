@@ -9,7 +9,7 @@ from pydantic import AfterValidator, Field, model_validator
 from penstock.infra.address_plan import network
 from penstock.infra.parts.access_ranges import refuse_most_of_the_internet
 from penstock.infra.parts.part import Arn, DurationMs, MskArn, Part, RetentionDays, SecretArn
-from penstock.jobs.configuration.kafka_access import MECHANISMS, Security
+from penstock.jobs.configuration.kafka_access import WITH_SECRET, Security
 
 
 def _cidr(cidr: str) -> str:
@@ -34,7 +34,9 @@ class Kafka(Part):
         bootstrap_servers: of an external one: ``host:port``, comma-separated.
         security: protocol of the clients of an external one, by default TLS; the stacks' own brokers use IAM over TLS.
         cluster_arn: of an external MSK cluster, whose clients use IAM; required with ``iam``.
-        secret: ARN of the secret in AWS Secrets Manager with user and password, as JSON; required with ``sasl-scram`` and ``sasl-plain``.
+        ca_file: file with the certificates in PEM of the CA of an external one; None: one that systems trust.
+        secret: ARN of the secret in AWS Secrets Manager with user and password, or certificate and key, as JSON; required with
+            ``sasl-scram``, ``sasl-plain`` and ``mtls``.
         key: ARN of the KMS key that the secret is encrypted with; None: AWS's own for secrets.
         client_cidrs: ranges that may reach the stacks' brokers in addition to the cluster's nodes, such as a runner that applies topics;
             empty: the VPC only. IAM authorizes requests in either case.
@@ -55,8 +57,9 @@ class Kafka(Part):
     storage_gib: Annotated[int, Field(ge=1, le=16_384)] | None = None
     max_storage_gib: Annotated[int, Field(ge=1, le=16_384)] | None = None
     bootstrap_servers: Annotated[str, Field(pattern=r"^[A-Za-z0-9.-]+:[0-9]{1,5}(,[A-Za-z0-9.-]+:[0-9]{1,5})*$")] | None = None
-    security: Literal["tls", "plaintext", "iam", "sasl-scram", "sasl-plain"] | None = None
+    security: Literal["tls", "mtls", "plaintext", "iam", "sasl-scram", "sasl-plain"] | None = None
     cluster_arn: MskArn | None = None
+    ca_file: str | None = None
     secret: SecretArn | None = None
     key: Arn | None = None
     log_retention_days: RetentionDays = 365
@@ -94,9 +97,11 @@ class Kafka(Part):
         return self
 
     @model_validator(mode="after")
-    def _secret_of_a_password(self) -> Self:
-        if (self.security in MECHANISMS) != (self.secret is not None):
-            raise ValueError("secret with security: sasl-scram or sasl-plain, and only with them")
+    def _secret_of_the_clients(self) -> Self:
+        if (self.security in WITH_SECRET) != (self.secret is not None):
+            raise ValueError("secret with security: sasl-scram, sasl-plain or mtls, and only with them")
+        if self.ca_file is not None and (self.kind != "external" or self.security == "plaintext"):
+            raise ValueError("caFile with kind: external and TLS, and only then: the stacks' brokers have certificates of Amazon's CA")
         if self.key is not None and self.secret is None:
             raise ValueError("key together with secret, and only then")
         return self

@@ -9,6 +9,7 @@ from __future__ import annotations
 from penstock.infra.constructs.log_search import SERVICE_ROLE
 from penstock.infra.constructs.provider import SERVICES
 from penstock.infra.environment import Environment
+from penstock.infra.parts.kafka import Kafka
 from penstock.infra.policies import Statement, allow, deny, document
 from penstock.infra.stacks.karpenter import SPOT_SERVICE
 
@@ -198,7 +199,22 @@ def _topics(environment: Environment, partition: str) -> list[Statement]:
         allow("ConnectToBrokers", _CLUSTER_ACTIONS, [cluster]),
         allow("ManageTopics", _TOPIC_ACTIONS, [topics]),
         allow("ManageTopicsByMsk", _TOPIC_API_ACTIONS, [cluster, topics]),
+        *_brokers_secret(spec.kafka),
     ]
+
+
+def _brokers_secret(kafka: Kafka | None) -> list[Statement]:
+    """What `penstock topics` reads to sign in to external brokers."""
+    if kafka is None or kafka.secret is None:
+        return []
+    read = allow("ReadBrokersSecret", ["secretsmanager:GetSecretValue"], [kafka.secret])
+    if kafka.key is None:
+        return [read]
+    condition = {
+        "StringLike": {"kms:ViaService": f"secretsmanager.{kafka.secret.split(':')[3]}.*"},
+        "StringEquals": {"kms:EncryptionContext:SecretARN": kafka.secret},
+    }
+    return [read, allow("UseKeyOfBrokersSecret", ["kms:Decrypt"], [kafka.key], condition)]
 
 
 def _services(region: str) -> list[Statement]:

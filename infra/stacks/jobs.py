@@ -23,7 +23,7 @@ from penstock.jobs.configuration.kafka_access import Security
 
 STACK = "jobs"
 # Source: Amazon MSK Developer Guide, "Port information".
-BROKER_PORTS: dict[Security, int] = {"iam": IAM_PORT, "tls": 9094, "plaintext": 9092, "sasl-scram": 9096, "sasl-plain": 9096}
+BROKER_PORTS: dict[Security, int] = {"iam": IAM_PORT, "tls": 9094, "mtls": 9094, "plaintext": 9092, "sasl-scram": 9096, "sasl-plain": 9096}
 _COMPONENTS: tuple[Component, ...] = ("driver", "executor")
 
 

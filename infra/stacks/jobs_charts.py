@@ -9,6 +9,7 @@ from typing import Protocol
 from constructs import Construct
 
 from penstock.infra.app_packages import app_packages
+from penstock.infra.broker_ca import broker_ca
 from penstock.infra.constructs.charts_stack import RELEASES_NAMESPACE, ChartsStack, Cluster
 from penstock.infra.constructs.local_chart import DEFAULT_TIMEOUT_S, LocalChart
 from penstock.infra.environment import Environment
@@ -168,6 +169,7 @@ def _deployed(
         brokers=kafka.bootstrap_brokers,
         kafka_security=kafka.security,
         kafka_secret=environment.spec.kafka.secret if environment.spec.kafka else None,
+        kafka_ca=broker_ca(environment),
         broker_ports=broker_ports(environment, kafka.security),
         job_folder=f"s3a://{checkpoints.checkpoints_bucket}/{job.name}",
         output_bucket=checkpoints.output_bucket,

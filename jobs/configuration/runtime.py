@@ -25,6 +25,9 @@ IMAGE_VARIABLE = "PENSTOCK_IMAGE"
 # User and password for the brokers, from what has read the secret for a driver whose own AWS is an emulated one.
 KAFKA_USER_VARIABLE = "PENSTOCK_KAFKA_USER"
 KAFKA_PASSWORD_VARIABLE = "PENSTOCK_KAFKA_PASSWORD"
+# Certificate and key, likewise.
+KAFKA_CERTIFICATE_VARIABLE = "PENSTOCK_KAFKA_CERTIFICATE"
+KAFKA_KEY_VARIABLE = "PENSTOCK_KAFKA_KEY"
 # Label of all objects of a job in a cluster, with its name; Spark gives it to the executors' pods.
 JOB_LABEL = "penstock.dev/job"
 
@@ -40,9 +43,10 @@ class RuntimeConfiguration(BaseModel):
         master: Spark's master, such as ``local[4]`` or ``k8s://...``.
         brokers: ``host:port``, several separated by commas.
         kafka_security: of their listener.
-        kafka_secret: ARN of the secret in AWS Secrets Manager with user and password, for a listener that asks for them.
+        kafka_secret: ARN of the secret in AWS Secrets Manager with the clients' credentials, for a listener that asks for them.
         region: AWS region of the brokers, required for IAM authentication.
-        kafka_ca_file: CA certificates in PEM for the brokers' certificates; None: those that the system trusts.
+        kafka_ca_file: file with CA certificates in PEM for the brokers' certificates; None: those that the system trusts.
+        kafka_ca: CA certificates in PEM, instead of a file.
         job_folder: ``s3a://bucket/folder`` with the checkpoints of the job and the records of its generations.
         plan: hash of the job's plan; another one begins another generation.
         output_bucket: where the spec's file sinks write.
@@ -70,6 +74,7 @@ class RuntimeConfiguration(BaseModel):
     kafka_secret: str | None = None
     region: str | None = None
     kafka_ca_file: str | None = None
+    kafka_ca: str | None = Field(default=None, exclude_if=lambda value: value is None)
     job_folder: str
     plan: str = ""
     output_bucket: str
@@ -91,7 +96,7 @@ class RuntimeConfiguration(BaseModel):
     @property
     def kafka(self) -> KafkaAccess:
         """How the brokers are reached; the secret is not read."""
-        return KafkaAccess(self.brokers, self.kafka_security, self.region, self.kafka_ca_file, self.kafka_secret)
+        return KafkaAccess(self.brokers, self.kafka_security, self.region, self.kafka_ca_file, self.kafka_secret, ca=self.kafka_ca)
 
     @classmethod
     def read(cls, path: Path) -> RuntimeConfiguration:

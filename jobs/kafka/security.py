@@ -22,7 +22,7 @@ def client_settings(access: KafkaAccess) -> dict[str, Any]:
     """Settings of a confluent-kafka client.
 
     Args:
-        access: to the brokers, with user and password if they ask for them.
+        access: to the brokers, with the credentials that they ask for.
 
     Raises:
         NoKafkaCredentials: JOB-010, with ``iam``: raised before the client waits for a token that never comes.
@@ -30,15 +30,22 @@ def client_settings(access: KafkaAccess) -> dict[str, Any]:
     settings: dict[str, Any] = {"bootstrap.servers": access.address}
     if access.security != "plaintext":
         settings["security.protocol"] = PROTOCOLS[access.security]
-        if access.ca_file:
-            settings["ssl.ca.location"] = access.ca_file
+        settings |= _trusted(access)
     if access.security == "iam" and access.region:
         token(access.region)
         settings |= {"sasl.mechanism": "OAUTHBEARER", "oauth_cb": _signer(access.region)}
     if access.security in MECHANISMS:
         known = access.user_and_password
         settings |= {"sasl.mechanism": MECHANISMS[access.security], "sasl.username": known.user, "sasl.password": known.password}
+    if access.security == "mtls":
+        settings |= {"ssl.certificate.pem": access.certificate.chain, "ssl.key.pem": access.certificate.key}
     return settings
+
+
+def _trusted(access: KafkaAccess) -> dict[str, str]:
+    if access.ca_file:
+        return {"ssl.ca.location": access.ca_file}
+    return {"ssl.ca.pem": access.ca} if access.ca else {}
 
 
 def token(region: str) -> Token:

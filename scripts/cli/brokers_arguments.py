@@ -17,10 +17,21 @@ def add_brokers_arguments(parser: argparse.ArgumentParser) -> None:
     """All four."""
     parser.add_argument("--brokers", metavar="HOST:PORT", help="bootstrap servers, comma-separated (default: the environment's)")
     parser.add_argument("--security", choices=get_args(Security), help="security protocol of the listener (default: the environment's)")
-    parser.add_argument("--ca-file", type=Path, metavar="FILE", help="PEM file with the brokers' CA certificates")
     parser.add_argument(
-        "--secret", type=_secret, metavar="ARN", help="secret with the brokers' username and password (default: the environment's)"
+        "--ca-file", type=Path, metavar="FILE", help="PEM file with the brokers' CA certificates (default: the environment's)"
     )
+    parser.add_argument(
+        "--secret",
+        type=_secret,
+        metavar="ARN",
+        help="secret with the client's username and password, or certificate and key (default: the environment's)",
+    )
+
+
+def given_brokers_options(arguments: argparse.Namespace) -> list[str]:
+    """Those of the four that were given."""
+    named = {"--brokers": arguments.brokers, "--security": arguments.security, "--ca-file": arguments.ca_file, "--secret": arguments.secret}
+    return [option for option, value in named.items() if value is not None]
 
 
 def access_of(environment: Environment, arguments: argparse.Namespace) -> KafkaAccess:

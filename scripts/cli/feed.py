@@ -12,7 +12,7 @@ from pathlib import Path
 
 from penstock.infra.environment import Environment
 from penstock.infra.job_specs import spec_in
-from penstock.jobs.configuration.kafka_access import MECHANISMS, KafkaAccess
+from penstock.jobs.configuration.kafka_access import WITH_SECRET, KafkaAccess
 from penstock.jobs.kafka.credentials import signed_in
 from penstock.jobs.spec import load
 from penstock.scripts.cli.brokers_arguments import access_of, add_brokers_arguments
@@ -100,8 +100,8 @@ def _access(environment: Environment | None, arguments: argparse.Namespace) -> K
         raise WrongUsage(need="--environment ENV or --brokers HOST:PORT", fix="name the brokers, or the environment that has them")
     if arguments.security == "iam":
         raise WrongUsage(given="--security iam", need="--environment ENV, which has the region of the brokers", fix="name the environment")
-    if arguments.security in MECHANISMS and arguments.secret is None:
-        need = "--secret ARN, which has user and password, or --environment ENV, which names it"
+    if arguments.security in WITH_SECRET and arguments.secret is None:
+        need = "--secret ARN, which has the client's credentials, or --environment ENV, which names it"
         raise WrongUsage(given=f"--security {arguments.security}", need=need, fix="name the secret, or the environment")
     ca_file = None if arguments.ca_file is None else str(arguments.ca_file)
     return signed_in(KafkaAccess(arguments.brokers, arguments.security or "plaintext", None, ca_file, arguments.secret))

@@ -13,7 +13,7 @@ from typing import get_args
 from penstock.infra.environment import Environment
 from penstock.infra.parts.jobs import EnvironmentJob
 from penstock.infra.plans import plans
-from penstock.scripts.cli.brokers_arguments import access_of, add_brokers_arguments
+from penstock.scripts.cli.brokers_arguments import access_of, add_brokers_arguments, given_brokers_options
 from penstock.scripts.cli.command import exit_code
 from penstock.scripts.cli.environment_argument import add_environment_argument, chosen
 from penstock.scripts.cli.output import add_output_argument, as_text
@@ -83,9 +83,10 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _reached(environment: Environment, arguments: argparse.Namespace) -> Reached:
-    refuse_brokers_by_msk(arguments.through, arguments.brokers)
+    options = given_brokers_options(arguments)
+    refuse_brokers_by_msk(arguments.through, options)
     found = None
-    if arguments.through != "here" and arguments.brokers is None:
+    if arguments.through != "here" and not options:
         found = by_msk(environment, asked=arguments.through is not None)
     return found or by_brokers(access_of(environment, arguments))
 

@@ -124,6 +124,7 @@ class SupervisedJob:
             kafka_secret=self._brokers.secret,
             region=self._environment.spec.region,
             kafka_ca_file=self._brokers.ca_file,
+            kafka_ca=self._brokers.ca,
             job_folder=f"s3a://{buckets.checkpoints}/{self._planned.name}",
             plan=plan_hash(plan),
             output_bucket=buckets.output,

@@ -20,9 +20,10 @@ from botocore.config import Config
 from penstock.infra.cluster import cluster
 from penstock.jobs.configuration.kafka_access import KafkaAccess
 from penstock.jobs.configuration.progress_timeout import progress_timeout_s
-from penstock.jobs.configuration.runtime import KAFKA_PASSWORD_VARIABLE, KAFKA_USER_VARIABLE, RuntimeConfiguration
+from penstock.jobs.configuration.runtime import RuntimeConfiguration
 from penstock.jobs.driver.rewind import instant
 from penstock.jobs.errors import SourcesDiffer, StateDiffers, StateExpired, StateNotRestored
+from penstock.jobs.kafka import credentials
 from penstock.jobs.kafka.brokers import Brokers
 from penstock.jobs.savepoints.folder import Savepoints
 from penstock.jobs.savepoints.manifest import SavedQuery
@@ -215,6 +216,7 @@ class Preview:
             kafka_secret=self.kafka.secret,
             region=self.kafka.region,
             kafka_ca_file=self.kafka.ca_file,
+            kafka_ca=self.kafka.ca,
             job_folder=self._job_folder(code.name),
             output_bucket=_BUCKET,
             connections=connections,
@@ -232,10 +234,8 @@ class Preview:
         secret for the brokers has been read.
         """
         own = {**aws.environment(), "AWS_ENDPOINT_URL_S3": aws.endpoint, "AWS_IGNORE_CONFIGURED_ENDPOINT_URLS": "false"}
-        if (known := self.kafka.credentials) is not None:
-            return {**own, KAFKA_USER_VARIABLE: known.user, KAFKA_PASSWORD_VARIABLE: known.password}
         if self.kafka.security != "iam":
-            return own
+            return {**own, **credentials.variables(self.kafka)}
         key, secret, token = self.job.aws.s3_keys()
         return {**own, "AWS_ACCESS_KEY_ID": key, "AWS_SECRET_ACCESS_KEY": secret, **({"AWS_SESSION_TOKEN": token} if token else {})}
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from penstock.infra.broker_ca import broker_ca
 from penstock.infra.environment import Environment
-from penstock.jobs.configuration.kafka_access import MECHANISMS, KafkaAccess, Security
+from penstock.jobs.configuration.kafka_access import WITH_SECRET, KafkaAccess, Security
 from penstock.scripts.topics.errors import NoBrokersNamed, NoSecretNamed
 from penstock.scripts.topics.msk_cluster import bootstrap, find
 
@@ -17,8 +18,8 @@ def access(
         environment: the environment.
         brokers: bootstrap servers as ``host:port``, comma-separated, instead of the environment's; no request to AWS is made.
         security: security of their listener, instead of the environment's.
-        ca_file: PEM file with the brokers' CA certificates.
-        secret: ARN of the secret with user and password, instead of the environment's; read if the listener asks for them.
+        ca_file: PEM file with the brokers' CA certificates, instead of the environment's.
+        secret: ARN of the secret with the client's credentials, instead of the environment's; read if the listener asks for them.
 
     Raises:
         NoSecretNamed: TOP-008.
@@ -29,17 +30,16 @@ def access(
     """
     address = brokers or _address(environment)
     protocol = security or _security(environment)
-    if protocol not in MECHANISMS:
-        return KafkaAccess(address, protocol, environment.spec.region, ca_file)
-    return _signed_in(
-        environment, KafkaAccess(address, protocol, environment.spec.region, ca_file, secret or _secret(environment, protocol))
-    )
+    own_secret = (secret or _secret(environment, protocol)) if protocol in WITH_SECRET else None
+    ca = None if ca_file else broker_ca(environment)
+    reached = KafkaAccess(address, protocol, environment.spec.region, ca_file, own_secret, ca=ca)
+    return reached if own_secret is None else _signed_in(environment, reached)
 
 
 def _secret(environment: Environment, security: Security) -> str:
     kafka = environment.spec.kafka
     if kafka is None or kafka.secret is None:
-        need = f"a secret in AWS Secrets Manager with user and password, for {security}: spec.kafka.secret, or --secret"
+        need = f"a secret in AWS Secrets Manager with the client's credentials, for {security}: spec.kafka.secret, or --secret"
         raise NoSecretNamed(path=f"environment {environment.name}", need=need, fix="--secret ARN")
     return kafka.secret
 

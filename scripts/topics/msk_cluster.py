@@ -54,7 +54,7 @@ def find(environment: Environment, client: Any) -> MskCluster:
     """
     kafka = environment.spec.kafka
     arn = None if kafka is None else kafka.cluster_arn
-    return _described(client.describe_cluster_v2(ClusterArn=arn)["ClusterInfo"]) if arn else _named(environment, client)
+    return _of_arn(arn, client) if arn else _named(environment, client)
 
 
 def bootstrap(cluster: MskCluster, client: Any) -> str:
@@ -71,6 +71,14 @@ def bootstrap(cluster: MskCluster, client: Any) -> str:
         fix = "wait until it is ACTIVE, and check its authentication"
         raise KafkaClusterNotFound(path=cluster.arn.split("/")[1], given=given, need=need, fix=fix)
     return str(answer[_BY_IAM])
+
+
+def _of_arn(arn: str, client: Any) -> MskCluster:
+    try:
+        return _described(client.describe_cluster_v2(ClusterArn=arn)["ClusterInfo"])
+    except client.exceptions.NotFoundException:
+        need = "the ARN of a cluster: aws kafka list-clusters-v2"
+        raise KafkaClusterNotFound(path=arn, given="no MSK cluster has this ARN", need=need, fix="correct spec.kafka.clusterArn") from None
 
 
 def _named(environment: Environment, client: Any) -> MskCluster:

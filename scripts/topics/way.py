@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -38,14 +39,20 @@ class Reached:
         return f"{self.place}, {TEXTS[self.way]}"
 
 
-def refuse_brokers_by_msk(way: Way | None, brokers: str | None) -> None:
-    """Reject an address together with MSK's API, which takes none.
+def refuse_brokers_by_msk(way: Way | None, options: Sequence[str]) -> None:
+    """Reject options that say how to reach the brokers together with MSK's API, which doesn't reach them.
+
+    Args:
+        way: asked for; None: none is.
+        options: those that were given, such as ``--brokers``.
 
     Raises:
         WrongUsage: USE-001.
     """
-    if way == "msk-api" and brokers is not None:
-        raise WrongUsage(given="--through msk-api --brokers", need="one of the two: MSK's API has no address", fix="leave out --brokers")
+    if way == "msk-api" and options:
+        given = f"--through msk-api {' '.join(options)}"
+        fix = f"leave out {', '.join(options)}, or use --through here"
+        raise WrongUsage(given=given, need="one of the two: MSK's API needs no address and no credentials of the brokers", fix=fix)
 
 
 def by_msk(environment: Environment, *, asked: bool) -> Reached | None:

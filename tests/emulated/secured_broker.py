@@ -26,16 +26,21 @@ from penstock.scripts.local.kafka_broker import KafkaBroker
 REGION = "eu-central-1"
 HOST = f"b-1.{REGION}.penstock.test"
 JAVA_SOURCES = Path(__file__).parent / "java"
-_NAMES = ("TLS", "TOKENS", "JAVA", "SCRAM", "PASSWORD")
+_NAMES = ("TLS", "TOKENS", "JAVA", "SCRAM", "PASSWORD", "MUTUAL")
 # The user of a test, whose password has the characters that files of settings escape.
 USER, PASSWORD = "team.jobs", 'p"a\\ss; word=$x'
 _LISTENERS = """
 listeners=PLAINTEXT://127.0.0.1:{plain},CONTROLLER://127.0.0.1:{controller},{bound}
 advertised.listeners=PLAINTEXT://127.0.0.1:{plain},{advertised}
 listener.security.protocol.map=PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT,TLS:SSL,TOKENS:SASL_SSL,JAVA:SASL_SSL,\
-SCRAM:SASL_SSL,PASSWORD:SASL_SSL
+SCRAM:SASL_SSL,PASSWORD:SASL_SSL,MUTUAL:SSL
 ssl.keystore.type=PEM
 ssl.keystore.location={keys}
+listener.name.mutual.ssl.client.auth=required
+listener.name.mutual.ssl.keystore.type=PEM
+listener.name.mutual.ssl.keystore.location={keys}
+listener.name.mutual.ssl.truststore.type=PEM
+listener.name.mutual.ssl.truststore.location={authorities}
 security.providers=MskListener
 listener.name.tokens.sasl.enabled.mechanisms=OAUTHBEARER
 listener.name.tokens.oauthbearer.sasl.jaas.config=org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule required \
@@ -51,7 +56,7 @@ listener.name.password.plain.sasl.jaas.config=org.apache.kafka.common.security.p
 
 
 class SecuredBroker(KafkaBroker):
-    """A broker with three more listeners.
+    """A broker with more listeners.
 
     Args:
         folder: for all that it needs, removed by whoever made it.
@@ -62,10 +67,11 @@ class SecuredBroker(KafkaBroker):
         self.ca_file = folder / "ca.pem"
         self.hosts_file = folder / "hosts"
         self._keys = folder / "broker.pem"
+        self.root = Root()
         self._sent = folder / "sent"
         self.classes = folder / "classes"
         self._secured: dict[str, int] = {}
-        _certify(self.ca_file, self._keys)
+        _certify(self.root, self.ca_file, self._keys)
         self.hosts_file.write_text(f"127.0.0.1 {HOST}\n")
         _compile(self.classes)
 
@@ -88,6 +94,11 @@ class SecuredBroker(KafkaBroker):
     def password(self) -> str:
         """Where `USER` sends `PASSWORD`, with PLAIN."""
         return f"127.0.0.1:{self._secured['PASSWORD']}"
+
+    @property
+    def mutual(self) -> str:
+        """Where a client has a certificate of `root`."""
+        return f"127.0.0.1:{self._secured['MUTUAL']}"
 
     def add_user(self) -> None:
         """Makes `USER` known to SCRAM."""
@@ -119,6 +130,7 @@ class SecuredBroker(KafkaBroker):
             bound=bound,
             advertised=advertised,
             keys=self._keys,
+            authorities=self.ca_file,
             user=USER,
             password=_in_settings(PASSWORD),
         )
@@ -148,17 +160,47 @@ def _compile(folder: Path) -> None:
     assert compiled.returncode == 0, compiled.stderr
 
 
-def _certify(ca_file: Path, keys: Path) -> None:
-    """A root of its own, and a certificate of the broker's by it."""
-    root_key, key = ec.generate_private_key(ec.SECP256R1()), ec.generate_private_key(ec.SECP256R1())
-    root_name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "root of a test")])
-    root = _certificate(root_name, root_name, root_key, root_key, authority=True)
-    names = x509.SubjectAlternativeName([x509.DNSName(HOST), x509.IPAddress(ipaddress.ip_address("127.0.0.1"))])
-    own = _certificate(x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, HOST)]), root_name, key, root_key, names=names)
-    pem = serialization.Encoding.PEM
-    ca_file.write_bytes(root.public_bytes(pem))
-    secret = key.private_bytes(pem, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
-    keys.write_bytes(secret + own.public_bytes(pem) + root.public_bytes(pem))
+class Root:
+    """A certificate authority of its own."""
+
+    def __init__(self) -> None:
+        self._key = ec.generate_private_key(ec.SECP256R1())
+        self._name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "root of a test")])
+        self.certificate = _certificate(self._name, self._name, self._key, self._key, authority=True)
+
+    @property
+    def pem(self) -> str:
+        """Its certificate."""
+        return self.certificate.public_bytes(serialization.Encoding.PEM).decode()
+
+    def client(self, days: int = 1, *, traditional: bool = False) -> tuple[str, str]:
+        """A client's certificate and its key, in PEM.
+
+        Args:
+            days: how long it is valid; negative: it has expired.
+            traditional: whether the key is in the format from before PKCS#8.
+        """
+        key = ec.generate_private_key(ec.SECP256R1())
+        subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "jobs of a test")])
+        made = _certificate(subject, self._name, key, self._key, days=days)
+        format_ = serialization.PrivateFormat.TraditionalOpenSSL if traditional else serialization.PrivateFormat.PKCS8
+        secret = key.private_bytes(serialization.Encoding.PEM, format_, serialization.NoEncryption())
+        return made.public_bytes(serialization.Encoding.PEM).decode(), secret.decode()
+
+    def server(self) -> str:
+        """The broker's key and certificates, in one text."""
+        key = ec.generate_private_key(ec.SECP256R1())
+        names = x509.SubjectAlternativeName([x509.DNSName(HOST), x509.IPAddress(ipaddress.ip_address("127.0.0.1"))])
+        subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, HOST)])
+        own = _certificate(subject, self._name, key, self._key, names=names)
+        pem = serialization.Encoding.PEM
+        secret = key.private_bytes(pem, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
+        return (secret + own.public_bytes(pem)).decode() + self.pem
+
+
+def _certify(root: Root, ca_file: Path, keys: Path) -> None:
+    ca_file.write_text(root.pem)
+    keys.write_text(root.server())
 
 
 def _certificate(
@@ -169,6 +211,7 @@ def _certificate(
     *,
     authority: bool = False,
     names: x509.SubjectAlternativeName | None = None,
+    days: int = 1,
 ) -> x509.Certificate:
     now = datetime.datetime.now(datetime.UTC)
     made = (
@@ -177,8 +220,8 @@ def _certificate(
         .issuer_name(issuer)
         .public_key(key.public_key())
         .serial_number(x509.random_serial_number())
-        .not_valid_before(now - datetime.timedelta(hours=1))
-        .not_valid_after(now + datetime.timedelta(days=1))
+        .not_valid_before(now - datetime.timedelta(days=30))
+        .not_valid_after(now + datetime.timedelta(days=days))
         .add_extension(x509.BasicConstraints(ca=authority, path_length=None), critical=True)
     )
     if names is not None:

@@ -212,6 +212,9 @@ def test_a_cluster_of_ones_own_is_found_by_its_arn(desk: Desk, broker: KafkaBrok
     one.apply()
     made = one.existing()
     assert made is not None and made.partitions == 2
+    gone = _desk(tmp_path / "gone", broker, aws, {**own, "clusterArn": arn.replace("penstock-m", "penstock-n")})
+    code, _, err = gone.run("plan")
+    assert (code, "error[TOP-005]" in err, "no MSK cluster has this ARN" in err) == (5, True, True)
 
 
 def _statements(environment: Environment) -> list[dict[str, Any]]:

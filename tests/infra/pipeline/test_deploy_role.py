@@ -76,6 +76,20 @@ def test_it_manages_topics_of_the_external_cluster_that_the_environment_names() 
     assert statements["ManageTopics"]["Resource"] == [f"arn:aws:kafka:us-east-1:{ACCOUNT}:topic/shared/id-2/*"]
 
 
+def test_it_reads_the_secret_of_external_brokers_and_no_other() -> None:
+    secret = f"arn:aws:secretsmanager:us-east-1:{ACCOUNT}:secret:kafka-AbCdEf"
+    given = {"kind": "external", "security": "mtls", "secret": secret, "bootstrapServers": "b-1.example:9094"}
+    statements = json.loads(permissions(PRODUCTION.with_spec(kafka=Kafka.model_validate(given)), "aws"))["Statement"]
+    assert allowed(statements, "secretsmanager:GetSecretValue", secret)
+    assert not allowed(statements, "secretsmanager:GetSecretValue", secret.replace("kafka", "other"))
+    assert not [action for one in json.loads(permissions(PRODUCTION, "aws"))["Statement"] for action in one["Action"] if "secret" in action]
+    key = f"arn:aws:kms:us-east-1:{ACCOUNT}:key/1"
+    own = _statements(permissions(PRODUCTION.with_spec(kafka=Kafka.model_validate({**given, "key": key})), "aws"))
+    assert own["UseKeyOfBrokersSecret"]["Resource"] == [key]
+    context = {"kms:EncryptionContext:SecretARN": secret, "kms:ViaService": "secretsmanager.us-east-1.amazonaws.com"}
+    assert allowed([own["UseKeyOfBrokersSecret"]], "kms:Decrypt", key, context)
+
+
 def test_without_a_boundary_it_grants_any_role_of_the_environment_anything() -> None:
     grants = _statements(permissions(PRODUCTION, "aws"))["Grants"]
     assert grants["Resource"] == [f"arn:aws:iam::{ACCOUNT}:role/penstock-production-*"]

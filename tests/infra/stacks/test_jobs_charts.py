@@ -14,7 +14,9 @@ from penstock.infra.environment_file import load
 from penstock.infra.errors import SettingOfDeployment
 from penstock.infra.image_tag import VARIABLE
 from penstock.infra.plans import plans
+from penstock.jobs.configuration.runtime import RuntimeConfiguration
 from penstock.sizing.errors import PenstockError
+from tests.infra.authorities import authority
 from tests.infra.environments import Change, read
 from tests.infra.manifests.jobs_in_cluster import hold, of_kind
 from tests.infra.stacks.synthesized import CLUSTER, Content, content
@@ -193,6 +195,23 @@ def test_a_driver_is_told_of_the_secret_and_not_of_the_password(with_job: Callab
     files = next(one["data"] for one in of_kind(objects, "ConfigMap") if "runtime.json" in one["data"])
     runtime = json.loads(files["runtime.json"])
     assert (runtime["kafkaSecurity"], runtime["kafkaSecret"]) == ("sasl-plain", secret)
+
+
+def test_a_driver_has_the_private_ca_of_the_brokers_and_only_the_name_of_its_certificate(
+    with_job: Callable[..., Content], tmp_path: Path
+) -> None:
+    secret = "arn:aws:secretsmanager:us-east-1:111122223333:secret:kafka-AbCdEf"
+    (tmp_path / "ca.pem").write_text(authority())
+
+    def external(spec: dict[str, Any]) -> None:
+        ca_file = str(tmp_path / "ca.pem")
+        spec["kafka"] = {"kind": "external", "bootstrapServers": "b:9094", "security": "mtls", "secret": secret, "caFile": ca_file}
+
+    objects = manifests(with_job({}, external, SimpleNamespace(bootstrap_brokers="b:9094", security="mtls")))
+    files = next(one["data"] for one in of_kind(objects, "ConfigMap") if "runtime.json" in one["data"])
+    runtime = RuntimeConfiguration.model_validate_json(files["runtime.json"])
+    assert (runtime.kafka.security, runtime.kafka.secret, runtime.kafka.ca) == ("mtls", secret, (tmp_path / "ca.pem").read_text())
+    assert runtime.kafka.credentials is None
 
 
 def test_a_setting_that_the_deployment_gives_is_refused_with_its_line(with_job: Callable[..., Content]) -> None:

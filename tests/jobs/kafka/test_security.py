@@ -97,7 +97,7 @@ def test_user_and_password_go_over_tls_to_both_kinds_of_client(security: Securit
 
 
 def test_a_password_without_a_secret_is_an_invalid_configuration() -> None:
-    with pytest.raises(ValidationError, match="a secret with user and password, for sasl-scram"):
+    with pytest.raises(ValidationError, match="a secret with the client's credentials, for sasl-scram"):
         RuntimeConfiguration.model_validate({**CONFIGURATION, "brokers": "b:9096", "kafkaSecurity": "sasl-scram"})
 
 

@@ -143,6 +143,7 @@ class TestedJob:
             kafka_security=kafka.security,
             kafka_secret=kafka.secret,
             kafka_ca_file=kafka.ca_file,
+            kafka_ca=kafka.ca,
             job_folder=f"s3a://{self.checkpoints}/{self.name}",
             output_bucket=self.output,
             connections=self.connections,

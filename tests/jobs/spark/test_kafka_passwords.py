@@ -1,4 +1,4 @@
-"""A job whose brokers ask for user and password: every client of the driver and of the tasks, and where the password is not."""
+"""A job whose brokers ask for credentials: every client of the driver and of the tasks, and where password and key are not."""
 
 from __future__ import annotations
 
@@ -53,6 +53,28 @@ def _job(around: Surroundings, access: KafkaAccess, guarantee: str) -> TestedJob
     to_topic = {"kafka": {"topic": f"{job.name}-out", "guarantee": guarantee}}
     kafka = {"commitOffsets": True, "startingOffsets": "committed-or-earliest"}
     return job.edit(lambda spec: (spec["sinks"].update(out=to_topic), spec["sources"]["a"]["kafka"].update(kafka)))
+
+
+@pytest.mark.parametrize("guarantee", ["exactly-once", "at-least-once"])
+def test_a_job_reads_commits_and_writes_with_a_certificate_and_trusts_a_private_ca(
+    around: Surroundings, broker: SecuredBroker, tmp_path: Path, guarantee: str
+) -> None:
+    chain, key = broker.root.client()
+    text = json.dumps({"certificate": chain, "key": key})
+    secret = str(boto3.client("secretsmanager").create_secret(Name=uuid.uuid4().hex, SecretString=text)["ARN"])
+    job = _job(around, KafkaAccess(broker.mutual, "mtls", None, None, secret, ca=broker.root.pem), guarantee)
+    job.feed("a", {"key": "k", "at": "2025-04-05T12:30:00Z", "name": "one"})
+    with _logging(around.session, tmp_path / "spark.log"), job.running() as running:
+        running.until_read({"a": [1]})
+        plans = _plans(around.session)
+    assert [row["name"] for row in recorded_run.topic_rows(around.brokers, f"{job.name}-out")] == ["one"]
+    assert committed(around.brokers, f"penstock.{job.name}", [(job.topics["a"], 0)]) == [1]
+    logged = (tmp_path / "spark.log").read_text(encoding="utf-8")
+    assert "ssl.keystore.key = [hidden]" in logged and "kafka" in plans.lower(), "this would find nothing"
+    # A line of the key, however it is quoted.
+    line = key.splitlines()[1]
+    for where in (logged, plans, job.spec.read_text(encoding="utf-8"), *_objects(around.s3, job.name)):
+        assert line not in where
 
 
 @pytest.mark.parametrize(("security", "guarantee"), [("sasl-scram", "exactly-once"), ("sasl-plain", "at-least-once")])

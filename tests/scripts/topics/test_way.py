@@ -32,11 +32,11 @@ def test_brokers_whose_topics_msk_does_not_manage_are_asked_themselves(kafka: di
 
 
 def test_msks_api_takes_no_address() -> None:
-    refuse_brokers_by_msk(None, "a:9092")
-    refuse_brokers_by_msk("here", "a:9092")
-    refuse_brokers_by_msk("msk-api", None)
+    refuse_brokers_by_msk(None, ["--brokers"])
+    refuse_brokers_by_msk("here", ["--brokers", "--security"])
+    refuse_brokers_by_msk("msk-api", [])
     with pytest.raises(PenstockError) as raised:
-        refuse_brokers_by_msk("msk-api", "a:9092")
+        refuse_brokers_by_msk("msk-api", ["--secret"])
     assert raised.value.code == "USE-001"
 
 
