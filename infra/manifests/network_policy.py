@@ -6,6 +6,7 @@ Source: Kubernetes, "Network Policies"; Amazon EKS User Guide, "EKS Pod Identity
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 from penstock.infra.manifests.deployed_job import (
@@ -59,19 +60,28 @@ def _executors(job: DeployedJob) -> dict[str, Any]:
 
 
 def _outside(job: DeployedJob) -> dict[str, Any]:
-    """External connections of driver and executors. S3 and the API server have no addresses known in advance to a policy."""
+    """External connections of driver and executors."""
+    egress = outside_rules({*job.broker_ports, *job.connection_ports})
+    everyone = {"matchLabels": {JOB_LABEL: job.name}}
+    return _policy(job, "outside", {"podSelector": everyone, "policyTypes": ["Egress"], "egress": egress})
+
+
+def outside_rules(ports: Iterable[int]) -> list[dict[str, Any]]:
+    """Egress to DNS, AWS, the Kubernetes API and other ports. S3 and the API server have no addresses known in advance to a policy.
+
+    Args:
+        ports: of brokers and connections, anywhere.
+    """
     anywhere = [{"ipBlock": {"cidr": _ANYWHERE, "except": [_METADATA]}}]
     dns = {
         "namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": "kube-system"}},
         "podSelector": {"matchLabels": {"k8s-app": "kube-dns"}},
     }
-    egress = [
+    return [
         {"to": [dns], "ports": [{"protocol": protocol, "port": _DNS} for protocol in ("UDP", "TCP")]},
-        {"to": anywhere, "ports": _tcp(*sorted({_HTTPS, *job.broker_ports, *job.connection_ports}))},
+        {"to": anywhere, "ports": _tcp(*sorted({_HTTPS, *ports}))},
         {"to": [{"ipBlock": {"cidr": _POD_IDENTITY_AGENT}}], "ports": _tcp(_POD_IDENTITY_PORT)},
     ]
-    everyone = {"matchLabels": {JOB_LABEL: job.name}}
-    return _policy(job, "outside", {"podSelector": everyone, "policyTypes": ["Egress"], "egress": egress})
 
 
 def _rules(ingress: list[dict[str, Any]], egress: list[dict[str, Any]]) -> dict[str, Any]:

@@ -9,9 +9,9 @@ from __future__ import annotations
 from penstock.infra.constructs.log_search import SERVICE_ROLE
 from penstock.infra.constructs.provider import SERVICES
 from penstock.infra.environment import Environment
-from penstock.infra.parts.kafka import Kafka
 from penstock.infra.policies import Statement, allow, deny, document
 from penstock.infra.stacks.karpenter import SPOT_SERVICE
+from penstock.infra.topic_rights import by_brokers, by_msk
 
 GITHUB_ISSUER = "token.actions.githubusercontent.com"
 AUDIENCE = "sts.amazonaws.com"
@@ -19,17 +19,6 @@ AUDIENCE = "sts.amazonaws.com"
 _GLOBAL = ("budgets", "iam", "s3", "sts")
 # IAM's names of services that the provider names differently.
 _PREFIXES = {"amp": ("aps",), "appautoscaling": ("application-autoscaling",), "opensearch": ("es",)}
-# The brokers' rights of `penstock topics`, by their own protocol and by MSK's API. None of them reads or writes records.
-# Source: Amazon MSK Developer Guide, "IAM permissions for topic operations APIs" and "Semantics of IAM authorization policy actions".
-_CLUSTER_ACTIONS = ("kafka-cluster:Connect", "kafka-cluster:DescribeCluster")
-_TOPIC_ACTIONS = (
-    "kafka-cluster:AlterTopic",
-    "kafka-cluster:AlterTopicDynamicConfiguration",
-    "kafka-cluster:CreateTopic",
-    "kafka-cluster:DescribeTopic",
-    "kafka-cluster:DescribeTopicDynamicConfiguration",
-)
-_TOPIC_API_ACTIONS = ("kafka:CreateTopic", "kafka:DescribeTopic", "kafka:UpdateTopic")
 # Those by which a role gets permissions; AWS lets them depend on the role's permissions boundary. Source: Service Authorization Reference,
 # "Actions, resources, and condition keys for AWS Identity and Access Management": iam:PermissionsBoundary.
 _GRANTS = (
@@ -139,7 +128,8 @@ def permissions(environment: Environment, partition: str) -> str:
     return document(
         [
             *_services(environment.spec.region),
-            *_topics(environment, partition),
+            *by_brokers(environment, partition),
+            *by_msk(environment, partition),
             allow("OwnRoles", _ROLE_ACTIONS, own),
             _grants(own, environment.spec.permissions_boundary),
             allow("OwnInstanceProfiles", _PROFILE_ACTIONS, [f"{iam}:instance-profile/{environment.prefix}-*"]),
@@ -187,34 +177,6 @@ def _grants(roles: list[str], boundary: str | None) -> Statement:
     # A role that was created before the environment had the boundary gets it.
     actions = (*_GRANTS, "iam:PutRolePermissionsBoundary")
     return allow("Grants", actions, roles, {"StringEquals": {"iam:PermissionsBoundary": boundary}})
-
-
-def _topics(environment: Environment, partition: str) -> list[Statement]:
-    """Only of the environment's cluster, which has its name, or is the external one that it names."""
-    spec = environment.spec
-    named = None if spec.kafka is None else spec.kafka.cluster_arn
-    cluster = named or f"arn:{partition}:kafka:{spec.region}:{spec.account}:cluster/{environment.prefix}/*"
-    topics = f"{cluster.replace(':cluster/', ':topic/')}/*"
-    return [
-        allow("ConnectToBrokers", _CLUSTER_ACTIONS, [cluster]),
-        allow("ManageTopics", _TOPIC_ACTIONS, [topics]),
-        allow("ManageTopicsByMsk", _TOPIC_API_ACTIONS, [cluster, topics]),
-        *_brokers_secret(spec.kafka),
-    ]
-
-
-def _brokers_secret(kafka: Kafka | None) -> list[Statement]:
-    """What `penstock topics` reads to sign in to external brokers."""
-    if kafka is None or kafka.secret is None:
-        return []
-    read = allow("ReadBrokersSecret", ["secretsmanager:GetSecretValue"], [kafka.secret])
-    if kafka.key is None:
-        return [read]
-    condition = {
-        "StringLike": {"kms:ViaService": f"secretsmanager.{kafka.secret.split(':')[3]}.*"},
-        "StringEquals": {"kms:EncryptionContext:SecretARN": kafka.secret},
-    }
-    return [read, allow("UseKeyOfBrokersSecret", ["kms:Decrypt"], [kafka.key], condition)]
 
 
 def _services(region: str) -> list[Statement]:

@@ -15,10 +15,12 @@ from penstock.infra.environment import Environment
 from penstock.infra.job_connections import refuse_unknown_connections, secrets_of
 from penstock.infra.job_folders import refuse_inputs_that_begin_alike, refuse_shared_folders
 from penstock.infra.job_rights import Brokers, Buckets, statements
+from penstock.infra.manifests import topics_job
 from penstock.infra.manifests.deployed_job import Component, namespace, service_account
 from penstock.infra.plans import EnvironmentPlans, JobPlan
 from penstock.infra.short_names import shortened
 from penstock.infra.stacks.kafka import IAM_PORT
+from penstock.infra.topic_rights import by_brokers
 from penstock.jobs.configuration.kafka_access import Security
 
 STACK = "jobs"
@@ -115,6 +117,8 @@ class JobsStack(AwsStack):
         )
         brokers = _brokers(kafka)
         self.outputs = JobsOutputs({job.name: self._role(job, buckets, brokers) for job in plans.jobs})
+        if needs_topics_role(environment):
+            self._topics_role()
         if kafka.security_group_id is not None:
             self._open_brokers(kafka.security_group_id, BROKER_PORTS[kafka.security])
         self.export(self.outputs)
@@ -141,6 +145,25 @@ class JobsStack(AwsStack):
             ).override_logical_id(f"job-{account}")
         return role.arn
 
+    def _topics_role(self) -> None:
+        """Of the pods that apply topics from within the cluster."""
+        role = Role(
+            self,
+            "topics",
+            name=shortened(f"{self.environment.prefix}-topics", MAX_NAME),
+            trusted=pod_identity_trust(self.environment, self._partition),
+            statements=by_brokers(self.environment, self._partition),
+        )
+        module = aws.eks_pod_identity_association
+        module.EksPodIdentityAssociation(
+            self,
+            "identity-topics",
+            cluster_name=self._cluster.cluster_name,
+            namespace=topics_job.NAMESPACE,
+            service_account=topics_job.ACCOUNT,
+            role_arn=role.arn,
+        ).override_logical_id("topics")
+
     def _open_brokers(self, group: str, port: int) -> None:
         for number, nodes in enumerate(self._cluster.node_security_group_ids, start=1):
             aws.vpc_security_group_ingress_rule.VpcSecurityGroupIngressRule(
@@ -153,6 +176,14 @@ class JobsStack(AwsStack):
                 from_port=port,
                 to_port=port,
             )
+
+
+def needs_topics_role(environment: Environment) -> bool:
+    """Whether pods that apply topics need rights on AWS: where MSK's API may not serve, and the brokers or their secret ask for some."""
+    kafka = environment.spec.kafka
+    if kafka is None:
+        return False
+    return kafka.kind == "serverless" or kafka.cluster_arn is not None or kafka.secret is not None
 
 
 def _brokers(kafka: Kafka) -> Brokers | None:

@@ -6,6 +6,7 @@ import argparse
 import os
 import sys
 from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import get_args
@@ -22,11 +23,12 @@ from penstock.scripts.planning.app_path import add_app_path_argument
 from penstock.scripts.progress import Steps
 from penstock.scripts.render.screen import screen_of
 from penstock.scripts.topics import table
+from penstock.scripts.topics.address import access_of_pods
 from penstock.scripts.topics.admin import TopicAdmin
-from penstock.scripts.topics.difference import TopicChange, changes
+from penstock.scripts.topics.difference import TopicChange, WantedTopic, changes
 from penstock.scripts.topics.errors import NotAgreed, TopicRefused
 from penstock.scripts.topics.wanted import wanted_topics
-from penstock.scripts.topics.way import Reached, Way, by_brokers, by_msk, refuse_brokers_by_msk
+from penstock.scripts.topics.way import Reached, Way, by_brokers, by_msk, in_cluster, reaches, refuse_brokers_options
 from penstock.sizing.errors import Faults, PenstockError, raise_all
 from penstock.sizing.planned import SCHEMA_VERSION
 
@@ -51,7 +53,7 @@ def _add_common(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--through",
         choices=get_args(Way),
-        help="who is asked: MSK's API, or the brokers from this machine (default: MSK's API for standard and express clusters)",
+        help="who is asked: MSK's API, or the brokers, from a pod or from here (default: the first of them that serves and is reached)",
     )
     parser.add_argument("--lose-records", action="store_true", help="allow changes that delete records, such as a shorter retention")
     parser.add_argument(
@@ -67,8 +69,14 @@ def run(arguments: argparse.Namespace) -> int:
         0, or 1 if a change is refused or was not confirmed.
     """
     environment = _environment(arguments)
-    wanted = wanted_topics(environment, plans(environment), arguments.replication)
-    reached = _reached(environment, arguments)
+    planned_jobs = plans(environment)
+    wanted = wanted_topics(environment, planned_jobs, arguments.replication)
+    with ExitStack() as held:
+        reached = _reached(environment, arguments, held, wanted, [job.name for job in planned_jobs.jobs])
+        return _run(environment, arguments, wanted, reached)
+
+
+def _run(environment: Environment, arguments: argparse.Namespace, wanted: Sequence[WantedTopic], reached: Reached) -> int:
     existing = reached.admin.existing(topic.name for topic in wanted)
     planned = changes(wanted, existing, lose_records=arguments.lose_records)
     faults = [*_refused(planned), *reached.admin.refusals(planned)]
@@ -82,13 +90,24 @@ def run(arguments: argparse.Namespace) -> int:
     return exit_code(Faults(faults)) if faults else 0
 
 
-def _reached(environment: Environment, arguments: argparse.Namespace) -> Reached:
+def _reached(
+    environment: Environment, arguments: argparse.Namespace, held: ExitStack, wanted: Sequence[WantedTopic], jobs: Sequence[str]
+) -> Reached:
     options = given_brokers_options(arguments)
-    refuse_brokers_by_msk(arguments.through, options)
-    found = None
-    if arguments.through != "here" and not options:
+    refuse_brokers_options(arguments.through, options)
+    if arguments.through in (None, "msk-api") and not options:
         found = by_msk(environment, asked=arguments.through is not None)
-    return found or by_brokers(access_of(environment, arguments))
+        if found is not None:
+            return found
+    if arguments.through == "cluster" or (arguments.through is None and not options and _only_in_cluster(environment)):
+        return held.enter_context(in_cluster(environment, wanted, jobs, lose_records=arguments.lose_records))
+    return by_brokers(access_of(environment, arguments))
+
+
+def _only_in_cluster(environment: Environment) -> bool:
+    """Whether a pod may reach the brokers, and this machine does not."""
+    spec = environment.spec
+    return spec.eks is not None and spec.endpoints is None and not reaches(access_of_pods(environment).address)
 
 
 def _copies(text: str) -> int:
@@ -166,7 +185,7 @@ def _do(todo: Sequence[TopicChange], admin: TopicAdmin) -> None:
         for action in change.actions:
             with steps.at(f"{number}/{len(todo)}", f"{action} {change.name}") as step:
                 admin.do(change, action)
-                step.said = f"{action} {change.name}: done"
+                step.said = f"{action} {change.name}: {admin.said}"
     with steps.at("shown", "wait until all changes are visible") as step:
         admin.settle()
         step.said = "all changes are visible"

@@ -36,6 +36,20 @@ def access(
     return reached if own_secret is None else _signed_in(environment, reached)
 
 
+def access_of_pods(environment: Environment) -> KafkaAccess:
+    """Return how pods of an environment connect to its brokers; their secret is not read.
+
+    Args:
+        environment: the environment.
+
+    Raises:
+        PenstockError: as `access`.
+    """
+    address, protocol = _address(environment), _security(environment)
+    secret = _secret(environment, protocol) if protocol in WITH_SECRET else None
+    return KafkaAccess(address, protocol, environment.spec.region, None, secret, ca=broker_ca(environment))
+
+
 def _secret(environment: Environment, security: Security) -> str:
     kafka = environment.spec.kafka
     if kafka is None or kafka.secret is None:

@@ -12,6 +12,10 @@ from penstock.sizing.errors import PenstockError
 class TopicAdmin(Protocol):
     """Reads and changes the topics of one cluster."""
 
+    @property
+    def said(self) -> str:
+        """What has come of an action that `do` has applied."""
+
     def existing(self, names: Iterable[str]) -> Mapping[str, ExistingTopic]:
         """Those of the topics that exist."""
 

@@ -39,6 +39,8 @@ class TopicBrokers:
         NoKafkaCredentials: JOB-010.
     """
 
+    said = "done"
+
     def __init__(self, access: KafkaAccess, answer_s: float = ANSWER_S) -> None:
         self._access = access
         self._answer_s = answer_s

@@ -68,6 +68,34 @@ class NotByMsk(DocumentError):
     title = "topics not managed by MSK's API"
 
 
+class PodNotStarted(RunFailed):
+    """The pod that manages topics in the cluster has not started: no node, no image, or no permission to run."""
+
+    code = "TOP-011"
+    title = "topics: pod not started"
+
+
+class PodFailed(RunFailed):
+    """The pod that manages topics in the cluster has ended without an answer."""
+
+    code = "TOP-012"
+    title = "topics: pod failed"
+
+
+class PlanOutdated(RunFailed):
+    """The topics have changed between the plan that was shown and its apply; nothing was changed."""
+
+    code = "TOP-013"
+    title = "plan of topics outdated"
+
+
+class NotInCluster(DocumentError):
+    """Topics can't be managed in the cluster: the environment has none, or no job whose image could run there."""
+
+    code = "TOP-014"
+    title = "topics not managed in the cluster"
+
+
 class NotAgreed(CheckFailed):
     """The changes were shown and not confirmed; nothing was changed."""
 

@@ -70,6 +70,8 @@ class MskTopics:
         KafkaClusterNotFound: TOP-005, the cluster is not active.
     """
 
+    said = "requested"
+
     def __init__(self, client: Any, cluster: MskCluster, defaults: Mapping[str, str] | None = None, shown_s: float = SHOWN_S) -> None:
         if cluster.state != ACTIVE:
             need = "an ACTIVE cluster, for MSK's topic API"

@@ -1,20 +1,27 @@
-"""How the topics of an environment are managed: by MSK's API, or by the brokers themselves, from this machine."""
+"""How the topics of an environment are managed: by MSK's API, or by the brokers themselves, from this machine or within the cluster."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import contextlib
+import socket
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Literal
 
 from penstock.infra.broker_settings import server_properties
 from penstock.infra.environment import Environment
+from penstock.infra.image_tag import image_tags
 from penstock.jobs.configuration.kafka_access import KafkaAccess
 from penstock.scripts.errors import WrongUsage
+from penstock.scripts.topics.address import access_of_pods
 from penstock.scripts.topics.admin import TopicAdmin
-from penstock.scripts.topics.errors import NotByMsk
+from penstock.scripts.topics.difference import WantedTopic
+from penstock.scripts.topics.errors import NotByMsk, NotInCluster
 
-Way = Literal["msk-api", "here"]
-TEXTS: dict[Way, str] = {"msk-api": "through MSK's API", "here": "from here"}
+Way = Literal["msk-api", "cluster", "here"]
+TEXTS: dict[Way, str] = {"msk-api": "through MSK's API", "cluster": "in the cluster", "here": "from here"}
+_REACH_S = 3.0
 # A topic's settings that follow a setting of the brokers. Source: Apache Kafka, "Topic configs", Server Default Property.
 _TOPIC_SETTINGS = {"log.retention.ms": "retention.ms", "message.max.bytes": "max.message.bytes"}
 
@@ -39,8 +46,8 @@ class Reached:
         return f"{self.place}, {TEXTS[self.way]}"
 
 
-def refuse_brokers_by_msk(way: Way | None, options: Sequence[str]) -> None:
-    """Reject options that say how to reach the brokers together with MSK's API, which doesn't reach them.
+def refuse_brokers_options(way: Way | None, options: Sequence[str]) -> None:
+    """Reject options that say how this machine reaches the brokers together with another way.
 
     Args:
         way: asked for; None: none is.
@@ -49,10 +56,10 @@ def refuse_brokers_by_msk(way: Way | None, options: Sequence[str]) -> None:
     Raises:
         WrongUsage: USE-001.
     """
-    if way == "msk-api" and options:
-        given = f"--through msk-api {' '.join(options)}"
+    if way in ("msk-api", "cluster") and options:
         fix = f"leave out {', '.join(options)}, or use --through here"
-        raise WrongUsage(given=given, need="one of the two: MSK's API needs no address and no credentials of the brokers", fix=fix)
+        need = "one of the two: the options are for a connection from this machine"
+        raise WrongUsage(given=f"--through {way} {' '.join(options)}", need=need, fix=fix)
 
 
 def by_msk(environment: Environment, *, asked: bool) -> Reached | None:
@@ -92,6 +99,58 @@ def by_brokers(access: KafkaAccess) -> Reached:
     from penstock.scripts.topics.brokers import TopicBrokers
 
     return Reached("here", access.address, TopicBrokers(access))
+
+
+@contextmanager
+def in_cluster(environment: Environment, wanted: Sequence[WantedTopic], jobs: Sequence[str], *, lose_records: bool) -> Iterator[Reached]:
+    """The topics by the brokers themselves, from a pod of the environment's cluster.
+
+    Args:
+        environment: of the topics, with a cluster.
+        wanted: the topics.
+        jobs: names of the environment's jobs, whose image the pod runs.
+        lose_records: whether changes that delete records are allowed.
+
+    Raises:
+        NotInCluster: TOP-014.
+        PenstockError: DEP-007 without an API server that answers; as `penstock.scripts.topics.address.access_of_pods`.
+    """
+    from penstock.scripts.provisioning.aws_access import AwsAccess, translated
+    from penstock.scripts.topics.in_cluster import ClusterTopics, cluster_api  # the client of Kubernetes takes long to import
+    from penstock.scripts.topics.in_pod import Request
+
+    if environment.spec.eks is None or not jobs:
+        need, fix = "a cluster and a job, whose image the pod runs", "use --through here from a machine that reaches the brokers"
+        raise NotInCluster(path=f"environment {environment.name}", need=need, fix=fix)
+    aws, access = AwsAccess(environment), access_of_pods(environment)
+    with translated(f"ECR in {environment.spec.region}"):
+        (repository,) = aws.client("ecr").describe_repositories(repositoryNames=[f"{environment.prefix}/jobs"])["repositories"]
+    image = f"{repository['repositoryUri']}:{image_tags(environment, jobs)[jobs[0]]}"
+    request = Request(
+        address=access.address,
+        security=access.security,
+        region=access.region,
+        secret=access.secret,
+        ca=access.ca,
+        wanted=tuple(wanted),
+        lose_records=lose_records,
+    )
+    with cluster_api(aws) as api:
+        yield Reached("cluster", access.address, ClusterTopics(api, image, request))
+
+
+def reaches(address: str, limit_s: float = _REACH_S) -> bool:
+    """Whether this machine reaches any of the brokers.
+
+    Args:
+        address: ``host:port``, comma-separated.
+        limit_s: how long each may take to accept a connection, in seconds.
+    """
+    for server in address.split(","):
+        host, _, port = server.rpartition(":")
+        with contextlib.suppress(OSError), socket.create_connection((host, int(port)), timeout=limit_s):
+            return True
+    return False
 
 
 def _not_msks(environment: Environment) -> str | None:

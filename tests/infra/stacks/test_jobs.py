@@ -10,6 +10,7 @@ import pytest
 
 from penstock.infra.environment import Environment
 from penstock.infra.environment_file import load
+from penstock.infra.manifests import topics_job
 from penstock.infra.manifests.deployed_job import service_account
 from penstock.infra.plans import plans
 from tests.infra.environments import read
@@ -114,6 +115,29 @@ def test_roles_may_read_the_secret_of_brokers_that_ask_for_a_password(tmp_path: 
     for statements in roles:
         (reads,) = [statement for statement in statements if statement["Action"] == ["secretsmanager:GetSecretValue"]]
         assert secret in reads["Resource"]
+
+
+def test_pods_that_apply_topics_have_a_role_of_their_own_where_msks_api_does_not_serve(tmp_path: Path, stack: Content) -> None:
+    assert "topics" not in stack["resource"]["aws_iam_role"]
+    environment = read(tmp_path, lambda spec: spec.update(kafka={"kind": "serverless"}))
+    serverless = synthesized(tmp_path, environment)["resource"]
+    assert serverless["aws_iam_role"]["topics"]["name"] == "penstock-production-topics"
+    identity = serverless["aws_eks_pod_identity_association"]["topics"]
+    assert (identity["namespace"], identity["service_account"]) == (topics_job.NAMESPACE, topics_job.ACCOUNT)
+    (text,) = [one["policy"] for one in serverless["aws_iam_role_policy"].values() if "aws_iam_role.topics." in one["role"]]
+    statements = {statement["Sid"]: statement for statement in policy(text)}
+    assert set(statements) == {"ConnectToBrokers", "ManageTopics"}
+    assert statements["ManageTopics"]["Resource"][0].endswith(":topic/penstock-production/*/*")
+    assert not [action for one in statements.values() for action in one["Action"] if "Data" in action or "Delete" in action]
+
+
+def test_with_external_brokers_that_role_reads_their_secret_and_nothing_else(tmp_path: Path) -> None:
+    secret = "arn:aws:secretsmanager:us-east-1:111122223333:secret:kafka-AbCdEf"
+    kafka = {"kind": "external", "bootstrapServers": "b:9096", "security": "sasl-scram", "secret": secret}
+    external = SimpleNamespace(cluster_arn=None, security_group_id=None, security="sasl-scram")
+    resources = synthesized(tmp_path, read(tmp_path, lambda spec: spec.update(kafka=kafka)), external)["resource"]
+    (text,) = [one["policy"] for one in resources["aws_iam_role_policy"].values() if "aws_iam_role.topics." in one["role"]]
+    assert [statement["Sid"] for statement in policy(text)] == ["ReadBrokersSecret"]
 
 
 def test_an_inline_policy_stays_below_what_iam_takes(stack: Content) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import socket
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ import pytest
 from penstock.infra.environment import Environment
 from penstock.scripts.topics.msk_cluster import MskCluster
 from penstock.scripts.topics.msk_topics import MskTopics, decoded
-from penstock.scripts.topics.way import by_msk, refuse_brokers_by_msk
+from penstock.scripts.topics.way import by_msk, in_cluster, reaches, refuse_brokers_options
 from penstock.sizing.errors import PenstockError
 from tests.infra.environments import read
 
@@ -32,12 +33,28 @@ def test_brokers_whose_topics_msk_does_not_manage_are_asked_themselves(kafka: di
 
 
 def test_msks_api_takes_no_address() -> None:
-    refuse_brokers_by_msk(None, ["--brokers"])
-    refuse_brokers_by_msk("here", ["--brokers", "--security"])
-    refuse_brokers_by_msk("msk-api", [])
+    refuse_brokers_options(None, ["--brokers"])
+    refuse_brokers_options("here", ["--brokers", "--security"])
+    refuse_brokers_options("msk-api", [])
     with pytest.raises(PenstockError) as raised:
-        refuse_brokers_by_msk("msk-api", ["--secret"])
+        refuse_brokers_options("msk-api", ["--secret"])
     assert raised.value.code == "USE-001"
+
+
+def test_brokers_are_reached_if_one_of_them_accepts_a_connection() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        port = listening.getsockname()[1]
+        assert reaches(f"127.0.0.1:1,127.0.0.1:{port}")
+    assert not reaches(f"127.0.0.1:1,127.0.0.1:{port}")
+    assert not reaches("no-such-host.invalid:9098")
+
+
+def test_an_environment_without_a_cluster_or_a_job_has_no_pod_for_topics(tmp_path: Path) -> None:
+    one = environment(tmp_path, {"kind": "serverless"})
+    for broken, jobs in ((one, []), (one.with_spec(eks=None), ["clicks"])):
+        with pytest.raises(PenstockError) as raised, in_cluster(broken, [], jobs, lose_records=False):
+            pass
+        assert (raised.value.code, raised.value.exit_code) == ("TOP-014", 2)
 
 
 @pytest.mark.parametrize(
