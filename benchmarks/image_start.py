@@ -23,8 +23,8 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from benchmarks.streaming.process_tree import ProcessTree
 from penstock.infra.manifests.client_mode_conf import CLASS_DATA, CLASS_DATA_OPTIONS
+from penstock.scripts.process.process_tree import ProcessTree
 
 USER = "185"
 PHASES = ("Python with its imports", "JVM", "session", "executor registered", "first micro-batch")

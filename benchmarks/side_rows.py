@@ -24,7 +24,6 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
-from benchmarks.streaming.process_tree import ProcessTree
 from penstock.jobs.sources import records
 from penstock.jobs.sources.records import SPLIT, Input
 from penstock.jobs.sources.values import VALUE, Values, read
@@ -35,6 +34,7 @@ from penstock.jobs.stream.event_time.engine import evaluated
 from penstock.jobs.stream.side_outputs import REASON
 from penstock.jobs.stream.streams import TIME
 from penstock.scripts import layout
+from penstock.scripts.process.process_tree import ProcessTree
 
 _SCHEMA = "ad_id STRING NOT NULL, event_type STRING, event_time BIGINT"
 _PARTITIONS, _BAD_EVERY = 16, 1_000

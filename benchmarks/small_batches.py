@@ -21,12 +21,12 @@ from confluent_kafka import Producer
 
 from benchmarks.streaming.contestants.place import Place
 from benchmarks.streaming.contestants.spark import RunningDriver, penstock, plain
-from benchmarks.streaming.process_tree import ProcessTree
 from benchmarks.streaming.round_result import TOTAL, MicroBatch, medians
 from benchmarks.streaming.rounds import Bench
 from benchmarks.streaming.s3_requests import CountedS3
 from benchmarks.streaming.workload import BEGIN_MS
 from benchmarks.streaming.workloads import WORKLOADS
+from penstock.scripts.process.process_tree import ProcessTree
 from penstock.scripts.progress import Steps
 
 _CONTESTANTS = {"penstock": penstock, "plain": plain}

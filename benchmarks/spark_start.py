@@ -13,10 +13,10 @@ import tempfile
 import time
 from pathlib import Path
 
-from benchmarks.streaming.process_tree import ProcessTree
 from penstock.scripts import layout
 from penstock.scripts.local import class_data
 from penstock.scripts.local.spark_cluster import fast_start
+from penstock.scripts.process.process_tree import ProcessTree
 from penstock.scripts.progress import Steps
 
 # Two micro-batches with state, then it says so and waits to be ended.

@@ -18,12 +18,12 @@ from pathlib import Path
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from benchmarks.streaming.process_tree import ProcessTree
 from penstock.jobs.blocks.joins import Side, broadcast_join, temporal_join
 from penstock.jobs.driver import session as spark_session
 from penstock.jobs.spec import State
 from penstock.jobs.stream.streams import TIME, Stream
 from penstock.scripts import layout
+from penstock.scripts.process.process_tree import ProcessTree
 
 _START_S = 1_700_000_000
 _PER_ROWS = 10_000

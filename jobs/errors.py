@@ -117,6 +117,27 @@ class ClientPropertyRefused(DocumentError):
     title = "Kafka client property not allowed"
 
 
+class ForeignProfile(DocumentError):
+    """The document is no profile of a job, or of another release's format."""
+
+    code = "PROF-001"
+    title = "not a profile of a job"
+
+
+class ProfileOfAnotherJob(DocumentError):
+    """A profile was measured of a job with another name."""
+
+    code = "PROF-002"
+    title = "profile of another job"
+
+
+class ProfileOutdated(DocumentError):
+    """The app, or what the spec says of the job's work, has changed since the profile was measured."""
+
+    code = "PROF-003"
+    title = "profile of another version of the job"
+
+
 class NotAFlinkDeployment(DocumentError):
     """The document's kind or apiVersion is not that of a FlinkDeployment, the only resource that can be converted to a spec."""
 

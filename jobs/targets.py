@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
 from penstock.jobs.document import Path_, dotted
-from penstock.jobs.errors import AppNotFound
+from penstock.jobs.errors import AppNotFound, MissingField
 from penstock.jobs.spec import JobSpec, Sink, SpecFile, ToFiles, ToKafka, ToPostgres, ToRedis, app_module, load_profile
 from penstock.jobs.spec.app_module import AppModule
 from penstock.jobs.spec.checkpoint_settings import retention_conf
+from penstock.jobs.spec.load_profile import ReadProfile
+from penstock.jobs.spec.resources import Executor
+from penstock.jobs.spec.resources import Load as AskedLoad
 from penstock.jobs.spec.stage_settings import stages_conf
 from penstock.sizing.errors import Place
 from penstock.sizing.executor_spread import ExecutorSpread
 from penstock.sizing.load.load import Load
+from penstock.sizing.load.measured_job import MeasuredJob
 from penstock.sizing.targets import DriverTarget, ExecutorTarget, Operators, Origin, Parallelism, PythonOperators, StageTasks, Targets
 
 _SPEC: Path_ = ("spec",)
@@ -37,20 +42,23 @@ _ORIGINS: dict[str, Path_] = {
 }
 
 
-def targets(spec_file: SpecFile, app_path: Sequence[Path] = (), *, app_required: bool = True) -> Targets:
+def targets(spec_file: SpecFile, app_path: Sequence[Path] = (), *, app_required: bool = True, profile: Path | None = None) -> Targets:
     """The targets of sizing, from the spec and the literals of its app.
 
     Args:
         spec_file: the spec with its document, so that errors have a line.
         app_path: folders to search for the app in addition to those of `app_module.find`.
         app_required: whether an app that is not found is an error. Otherwise its operators are unknown, which a note says.
+        profile: a file of `penstock profile`, in place of the load's throughput; of this job as it is.
 
     Raises:
-        PenstockError: SPEC-009, SPEC-010 or SPEC-012 for the app, SPEC-001 to SPEC-006 for a profile; several are raised as `Faults`.
+        PenstockError: SPEC-009, SPEC-010 or SPEC-012 for the app, SPEC-001 to SPEC-008 and PROF-001 to PROF-003 for a profile; several
+            are raised as `Faults`.
     """
     spec = spec_file.job.spec
     module, missing = _app(spec_file, app_path, required=app_required)
-    load = _load(spec_file, module)
+    measured = _profile(spec_file, app_path, profile)
+    load = _load(spec_file, module, measured)
     return Targets(
         parallelism=_parallelism(spec_file, module),
         operators=_operators(spec, module) if missing is None else _unknown_operators(spec),
@@ -69,7 +77,7 @@ def targets(spec_file: SpecFile, app_path: Sequence[Path] = (), *, app_required:
         state_backend=spec.state.backend if "backend" in spec.state.model_fields_set else None,
         state_incremental=spec.state.incremental,
         has_app=missing is None,
-        notes=_notes(spec_file, module) if missing is None else _notes_without_app(spec_file, missing),
+        notes=(*(_notes(spec_file, module) if missing is None else _notes_without_app(spec_file, missing)), *measured.notes),
         origins=_origins(spec_file),
     )
 
@@ -115,32 +123,78 @@ def _trigger_s(spec: JobSpec) -> float | None:
     return None if spec.trigger == "availableNow" else spec.trigger / 1000
 
 
-def _load(spec_file: SpecFile, module: AppModule) -> Load | None:
-    asked = spec_file.job.spec.load
+def _profile(spec_file: SpecFile, app_path: Sequence[Path], given: Path | None) -> ReadProfile:
+    """The profile of the load; none of a job without a load, which needs none."""
+    load = spec_file.job.spec.load
+    if load is None:
+        if given is None:
+            return ReadProfile()
+        fault = MissingField(path="spec.load", need="load, which a profile gives the throughput of", fix="load: {eventsPerSecond: ...}")
+        raise spec_file.document.locate(fault, (*_SPEC, "load"))
+    if given is not None:
+        return load_profile.given(spec_file, given, app_path)
+    return ReadProfile() if load.profile is None else load_profile.read(spec_file, load.profile, app_path)
+
+
+def _load(spec_file: SpecFile, module: AppModule, profile: ReadProfile) -> Load | None:
+    spec, asked = spec_file.job.spec, spec_file.job.spec.load
     if asked is None:
         return None
     state = asked.state
+    known = profile.points is not None or profile.measured is not None
     environments = {"retention_h": None if asked.retention is None else asked.retention / 3_600_000, "replication": asked.replication}
     return Load.model_validate(
         {
             "events_per_s": float(asked.events_per_second),
             "event_bytes": asked.event_bytes,
-            "events_per_slot_per_s": asked.events_per_slot,
-            "profile": None if asked.profile is None else load_profile.read(spec_file, asked.profile),
+            "events_per_slot_per_s": None if known else asked.events_per_slot,
+            "profile": profile.points,
+            "measured": profile.measured,
+            "cores_per_slot": _cores_per_slot(spec.executor),
             "peak_factor": asked.peak_factor,
             "utilisation": asked.utilisation,
-            "restart_s": asked.restart / 1000,
+            "restart_s": _restart_s(asked, profile.measured),
             "catch_up_s": asked.catch_up / 1000,
             "backlog_events": asked.backlog,
             "fan_out": asked.fan_out,
             "state_keys": state.keys if state else 0,
-            "bytes_per_key": state.bytes_per_key if state else 0,
+            "bytes_per_key": _bytes_per_key(spec_file, profile.measured) if state else 0,
             "stateful_operators": tuple(state.operators if state and state.operators is not None else module.stateful_operators),
-            "batch_overhead_s": asked.batch_overhead / 1000,
+            "batch_overhead_s": _batch_overhead_s(asked, profile.measured),
             # Fields missing in the spec stay unset, so that those of the environment apply.
             **{field: value for field, value in environments.items() if value is not None},
         }
     )
+
+
+def _cores_per_slot(executor: Executor) -> float:
+    """One where the spec sets either alone: the other follows from it."""
+    if executor.cores is None:
+        return 1.0
+    return executor.cores / 1000 / (executor.slots or max(1, executor.cores // 1000))
+
+
+def _restart_s(asked: AskedLoad, measured: MeasuredJob | None) -> float:
+    planned = None if measured is None or "restart" in asked.model_fields_set else measured.planned_restart_s
+    return asked.restart / 1000 if planned is None else planned
+
+
+def _batch_overhead_s(asked: AskedLoad, measured: MeasuredJob | None) -> float:
+    overhead = None if measured is None or "batch_overhead" in asked.model_fields_set else measured.batch_overhead_s
+    return asked.batch_overhead / 1000 if overhead is None else overhead.typical
+
+
+def _bytes_per_key(spec_file: SpecFile, measured: MeasuredJob | None) -> int:
+    """The spec's, or those of the profile."""
+    load = spec_file.job.spec.load
+    assert load is not None
+    assert load.state is not None
+    if load.state.bytes_per_key is not None:
+        return load.state.bytes_per_key
+    if measured is None or measured.bytes_per_key is None:
+        fault = MissingField(need="bytesPerKey, or a profile of a job with state", fix="bytesPerKey: N, or penstock profile")
+        raise spec_file.document.locate(fault, (*_SPEC, "load", "state", "bytesPerKey"))
+    return max(1, math.ceil(measured.bytes_per_key.typical))
 
 
 def _operators(spec: JobSpec, module: AppModule) -> Operators:

@@ -12,6 +12,7 @@ from pydantic import BaseModel, ConfigDict
 from pydantic.alias_generators import to_camel
 
 from penstock.sizing.cost.billed import Bill
+from penstock.sizing.cost.usd import UsdRange
 from penstock.sizing.driver import DriverNeeds
 from penstock.sizing.ephemeral_storage import StorageNeeds
 from penstock.sizing.executor_spread import ExecutorSpread
@@ -20,6 +21,7 @@ from penstock.sizing.explained import Explanation
 from penstock.sizing.load.capability import Capability
 from penstock.sizing.load.load_plan import LoadKafka
 from penstock.sizing.load.spot_loss import DrainOutcome, LossOutcome
+from penstock.sizing.load.spread import Spread
 from penstock.sizing.overhead import ExecutorOverhead
 from penstock.sizing.planned_nodes import NodesPlan
 from penstock.sizing.state.checkpoint import CheckpointTraffic
@@ -151,6 +153,9 @@ class ThroughputPlan(_Planned):
         max_offsets_per_trigger: for all topics together; None: a bounded run reads everything available.
         trigger_s: trigger interval; None: a bounded run.
         capability: the load that the plan sustains, and how fast it catches up.
+        basis: where the throughput of the slots is from: ``assumed``, measured at ``points``, or ``measured`` by `penstock profile`.
+        basis_text: the same, for people.
+        events_per_slot_per_s: measured events per second of one slot, as planned; None: not measured for one slot.
     """
 
     peak_events_per_s: float
@@ -158,6 +163,41 @@ class ThroughputPlan(_Planned):
     max_offsets_per_trigger: int | None
     trigger_s: float | None
     capability: Capability
+    basis: Literal["assumed", "points", "measured"] = "assumed"
+    basis_text: str = ""
+    events_per_slot_per_s: Spread | None = None
+
+
+class RangeEnd(_Planned):
+    """A plan at an end of the spread of a measured profile.
+
+    Args:
+        parallelism: concurrent tasks of a stage.
+        executors: their number.
+        nodes: after a first start; None: the environment has no cluster.
+        usd_per_month: cost of the job; None: as with `nodes`, or prices are unknown.
+        feasible: whether all targets are met.
+    """
+
+    parallelism: int
+    executors: int
+    nodes: int | None
+    usd_per_month: UsdRange | None
+    feasible: bool
+
+
+class PlanRange(_Planned):
+    """What the spread of a measured profile means for the plan.
+
+    Args:
+        low: where a slot processes as much as at the profile's fast end.
+        typical: the plan itself.
+        high: where a slot processes as little as at its slow end.
+    """
+
+    low: RangeEnd
+    typical: RangeEnd
+    high: RangeEnd
 
 
 class ReadLimit(_Planned):
@@ -211,6 +251,7 @@ class Plan(_Planned):
         throughput: requirements of the load and capability of the plan; None: no load.
         read_limit: limit of a micro-batch for sources that set none; None: there are none, or a bounded run, which reads what there is.
         spot: effect of losing spot nodes; None: no executor runs on one.
+        range: by the spread of the load's measured profile; None: it has none.
         feasible: whether all targets are met.
         violations: the violations otherwise.
         notes: remarks for the reader, as sentences.
@@ -236,6 +277,7 @@ class Plan(_Planned):
     throughput: ThroughputPlan | None = None
     read_limit: ReadLimit | None = None
     spot: SpotPlan | None = None
+    range: PlanRange | None = None
     feasible: bool
     violations: tuple[Violation, ...] = ()
     notes: tuple[str, ...] = ()

@@ -20,7 +20,6 @@ from benchmarks.streaming.contestants.flink import flink
 from benchmarks.streaming.contestants.place import CHECKPOINTS, OUTPUT, Place
 from benchmarks.streaming.contestants.spark import RunningDriver, penstock, plain
 from benchmarks.streaming.latency import Arrivals, Latency, Sender, latency, no_latency
-from benchmarks.streaming.process_tree import ProcessTree
 from benchmarks.streaming.round_result import Result, failed, medians, reason
 from benchmarks.streaming.s3_requests import CountedS3
 from benchmarks.streaming.workload import PARTITIONS, Rows, Workload, canonical, row
@@ -30,6 +29,7 @@ from penstock.scripts.local import kafka_topics, recorded_run
 from penstock.scripts.local.kafka_broker import KafkaBroker
 from penstock.scripts.local.servers.http_endpoint import HttpEndpoint
 from penstock.scripts.local.servers.redis_server import RedisServer
+from penstock.scripts.process.process_tree import ProcessTree
 from penstock.scripts.progress import Steps
 
 if TYPE_CHECKING:

@@ -100,6 +100,7 @@ class ProgressListener(LightListener):
             "phasesMs": dict(progress.durationMs),
             "ends": ends,
             **({"openWindows": _open_windows(progress)} if self._windows_only else {}),
+            **({"state": _state(progress)} if progress.stateOperators else {}),
         }
         if self._commit is not None:
             self._commit(ends)
@@ -147,6 +148,19 @@ def _state_bytes(progress: StreamingQueryProgress) -> int | None:
     """Size of the state of all operators after a micro-batch; None without any, or if no backend says it."""
     sizes = [operator.customMetrics[name] for operator in progress.stateOperators for name in _SIZES if name in operator.customMetrics]
     return sum(sizes) if sizes else None
+
+
+def _state(progress: StreamingQueryProgress) -> dict[str, int]:
+    """What all operators' state has after a micro-batch, as far as its backend says it, and what the micro-batch has written to it.
+
+    ``rows`` is 0 where Spark does not count them, see `penstock.jobs.driver.session.state_conf`. ``puts`` and ``putBytes`` are of RocksDB:
+    rows with their keys, before compression.
+    """
+    written = {
+        field: sum(operator.customMetrics.get(name, 0) for operator in progress.stateOperators)
+        for field, name in {"puts": "rocksdbPutCount", "putBytes": "rocksdbTotalBytesWritten"}.items()
+    }
+    return {"rows": sum(operator.numRowsTotal for operator in progress.stateOperators), "bytes": _state_bytes(progress) or 0, **written}
 
 
 def _merged(offsets: Iterable[str | None], until: PartitionEnds) -> dict[str, dict[str, int]]:

@@ -11,11 +11,12 @@ of a query is repartitioned ``to``. ``rewinding`` has the time ``to`` which the 
 reads again. ``saving`` has the ``savepoint`` that is taken before an upgrade, and ``saved`` the same as ``restoring`` of it. ``reading``
 has ``parallelism`` if the state in the query's checkpoint has another one than the spec: ``asked`` and ``checkpoint``, the shuffle
 partitions of both; the job runs on with those of the checkpoint. ``committed`` and ``idle`` have ``lagRecords``, how far the job is
-behind, for alarms; ``committed`` has ``phasesMs``, Spark's phases of the micro-batch. With ``reportOpenWindows``, and if time closes all
-groups of the query's aggregations, it has ``openWindows``, how many of these groups are open. ``finished`` is sent once a bounded run has
-ended and everything is closed, with the totals of its checkpoint; without it, ``stopped`` is a stop, after which the job can go on. Events
-of a job with several queries have ``query``, the name of the one that they are about. Spark's log goes to standard error. Exit code 0
-after both, 5 after a failure. A query that hangs is a failure too: JOB-090 (`penstock.jobs.driver.watch`).
+behind, for alarms; ``committed`` has ``phasesMs``, Spark's phases of the micro-batch, and of a query with state ``state``: its ``rows``,
+if Spark counts them, its ``bytes``, and the ``puts`` and ``putBytes`` of the micro-batch. With ``reportOpenWindows``, and if time closes
+all groups of the query's aggregations, it has ``openWindows``, how many of these groups are open. ``finished`` is sent once a bounded run
+has ended and everything is closed, with the totals of its checkpoint; without it, ``stopped`` is a stop, after which the job can go on.
+Events of a job with several queries have ``query``, the name of the one that they are about. Spark's log goes to standard error. Exit code
+0 after both, 5 after a failure. A query that hangs is a failure too: JOB-090 (`penstock.jobs.driver.watch`).
 """
 
 from __future__ import annotations

@@ -120,12 +120,12 @@ class LoadedState(Part):
 
     Args:
         keys: number of keys at a time, over all operators.
-        bytes_per_key: bytes of state per key, the key included.
+        bytes_per_key: bytes of state per key, the key included; None: those of the load's profile.
         operators: ``join`` for a stream-stream join, ``other`` for the rest; by default the joins that the app calls.
     """
 
     keys: Annotated[int, Field(ge=1, le=10**13)]
-    bytes_per_key: Annotated[int, Field(ge=1, le=10**9)]
+    bytes_per_key: Annotated[int, Field(ge=1, le=10**9)] | None = None
     operators: list[Literal["join", "other"]] | None = None
 
 
@@ -136,7 +136,7 @@ class Load(Part):
         events_per_second: average rate over a day.
         event_bytes: size of an event as stored by Kafka.
         events_per_slot: events per second that a slot processes in a steady state; this or `profile`.
-        profile: a JSON or YAML file beside the spec with measured throughput; this or `events_per_slot`.
+        profile: a JSON or YAML file beside the spec, of `penstock profile` or with points; this or `events_per_slot`.
         peak_factor: ratio of the peak rate to the average.
         utilisation: share of the throughput that the peak may use.
         restart: downtime of a restart, in ms.

@@ -53,6 +53,7 @@ VERBS = {
     "init": Verb("penstock.scripts.cli.init", "make a repository of a team, with an app, environments, tests and pipelines"),
     "setup": Verb("penstock.scripts.cli.setup", "download the jars of Spark and Kafka and cdktf-cli to the user's cache"),
     "size": Verb("penstock.scripts.cli.size", "plan jobs: executors, pods, Spark settings, topics, nodes, cost"),
+    "profile": Verb("penstock.scripts.cli.profile", "measure what a slot of a job processes, here or in a deployment, for size", "local"),
     "check": Verb("penstock.scripts.cli.check", "build apps against their specs and analyze their queries, without running them", "local"),
     "show": Verb("penstock.scripts.cli.show", "show a job's queries: sources, operators with state, sinks", "local"),
     "place": Verb("penstock.scripts.cli.place", "simulate the nodes that Karpenter creates for given pods"),

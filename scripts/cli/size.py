@@ -38,6 +38,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_environment_option(parser)
     add_planning_arguments(parser)
     add_prices_argument(parser)
+    parser.add_argument(
+        "--profile", type=Path, metavar="FILE", help="file of `penstock profile`, in place of the throughput in the spec's load"
+    )
     add_no_check_argument(parser)
     add_output_argument(parser)
     parser.add_argument("--explain", action="store_true", help="show the rule and inputs behind each number, and executors of other sizes")
@@ -57,7 +60,7 @@ def run(arguments: argparse.Namespace) -> int:
 
         return from_flink.run(arguments.from_flink, arguments.output, arguments.out)
     location = where(arguments.environment, arguments.catalog, arguments.prices, partial=True)
-    jobs = [planned_job(spec, location, arguments.app_path) for spec in arguments.specs]
+    jobs = [planned_job(spec, location, arguments.app_path, profile=arguments.profile) for spec in arguments.specs]
     _check_names(jobs)
     asked = [Asked(job.spec.path, tuple(folders_of_apps(arguments.app_path, location.environment))) for job in jobs if job.has_app]
     if failed := check_first(asked, arguments.output, wanted=not arguments.no_check):
@@ -71,6 +74,9 @@ def _check(arguments: argparse.Namespace) -> None:
         raise WrongUsage(given=given, need="job specs, or --from-flink with one file", fix="penstock size --help")
     if arguments.out is not None and arguments.from_flink is None:
         raise WrongUsage(given=f"--out {arguments.out}", need="--out only together with --from-flink", fix="remove it")
+    if arguments.profile is not None and len(arguments.specs) != 1:
+        given = f"--profile {arguments.profile} with {len(arguments.specs)} specs"
+        raise WrongUsage(given=given, need="one SPEC: a profile is of one job", fix="name profiles in the specs: load.profile")
 
 
 def _check_names(jobs: Sequence[PlannedJob]) -> None:

@@ -27,6 +27,20 @@ def written_at(form: str, now: datetime) -> str | int:
     return int(now.timestamp() * 1000) * _TICKS_PER_S[form] // 1000
 
 
+def time_ms(given: Any, form: str) -> float | None:
+    """A valid event time in epoch milliseconds; None for anything else.
+
+    Args:
+        given: value of the field.
+        form: ``time.format`` of a source.
+    """
+    if not _is_time(given, form):
+        return None
+    if form == "iso-8601":
+        return datetime.fromisoformat(given).timestamp() * 1000
+    return float(given) * 1000 / _TICKS_PER_S[form]
+
+
 def moved(record: Record, time: EventTime | None, now: datetime) -> Record:
     """A record with another event time; unchanged if its value is not JSON with a valid one, as a generator may intend.
 

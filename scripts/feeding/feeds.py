@@ -41,25 +41,33 @@ def feeds(spec: SpecFile, app_path: Sequence[Path], packages: InstalledPackages,
     Raises:
         PenstockError: FEED-002, RUN-013, and what is wrong with the app.
     """
-    sources = _sources(spec, matching)
+    sources = sources_of_topics(spec, matching)
     folders = (spec.path.parent.resolve(), *app_path)
     generators = local_input.generators(spec, folders)
     found = {
-        topic: _again(_coded(generators[topic], spec, topic, OwnCode(folders)), source.time)
+        topic: _again(coded(generators[topic], spec, topic, OwnCode(folders)), source.time)
         for topic, (_, source) in sources.items()
         if topic in generators
     }
     rest = {topic: one for topic, one in sources.items() if topic not in found}
     if rest:
-        fields = _declared(spec, app_path, packages, steps)
+        fields = declared(spec, app_path, packages, steps)
         for number, (topic, (name, source)) in enumerate(sorted(rest.items())):
             found[topic] = _made(spec, name, source, fields, Random(seed + number))
     # In the order of the spec.
     return {topic: found[topic] for topic in sources}
 
 
-def _sources(spec: SpecFile, matching: Topics) -> dict[str, tuple[str, FromKafka]]:
-    """Topic -> the first source that reads it, with its name."""
+def sources_of_topics(spec: SpecFile, matching: Topics) -> dict[str, tuple[str, FromKafka]]:
+    """Topic -> the first source that reads it, with its name.
+
+    Args:
+        spec: of the job.
+        matching: topics of the brokers that a pattern matches.
+
+    Raises:
+        NothingToFeed: FEED-002, no source reads a topic.
+    """
     found: dict[str, tuple[str, FromKafka]] = {}
     for name, source in spec.job.spec.sources.items():
         if isinstance(source, FromKafka):
@@ -72,7 +80,7 @@ def _sources(spec: SpecFile, matching: Topics) -> dict[str, tuple[str, FromKafka
     return found
 
 
-def _coded(generator: local_input.Generator, spec: SpecFile, topic: str, own: OwnCode) -> local_input.Generator:
+def coded(generator: local_input.Generator, spec: SpecFile, topic: str, own: OwnCode) -> local_input.Generator:
     """The generator, whose own exceptions are RUN-013 at its line in the spec."""
 
     def records(partitions: int) -> Iterator[Record]:
@@ -123,7 +131,18 @@ def _made(
     return records
 
 
-def _declared(spec: SpecFile, app_path: Sequence[Path], packages: InstalledPackages, steps: Steps) -> dict[str, StructType]:
+def declared(spec: SpecFile, app_path: Sequence[Path], packages: InstalledPackages, steps: Steps) -> dict[str, StructType]:
+    """Source -> the fields that the app declares for it, as Spark reads them.
+
+    Args:
+        spec: of the job.
+        app_path: folders of its app, besides that of the spec.
+        packages: of its app.
+        steps: shows that Spark is started.
+
+    Raises:
+        PenstockError: what is wrong with the app.
+    """
     # PySpark takes long to import, and local input needs none.
     from penstock.jobs.driver.check import declared_fields
     from penstock.scripts.checking.session import analyzing

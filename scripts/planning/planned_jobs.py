@@ -88,7 +88,9 @@ def where(environment_name: str, catalog: Path | None = None, prices: Path | Non
         return Where(environment, cluster(environment, unknown(environment.spec.region), own_prices))
 
 
-def planned_job(spec: Path, location: Where, app_path: Sequence[Path] = (), *, app_required: bool = False) -> PlannedJob:
+def planned_job(
+    spec: Path, location: Where, app_path: Sequence[Path] = (), *, app_required: bool = False, profile: Path | None = None
+) -> PlannedJob:
     """The plan of a spec in an environment.
 
     Args:
@@ -96,11 +98,12 @@ def planned_job(spec: Path, location: Where, app_path: Sequence[Path] = (), *, a
         location: the environment.
         app_path: folders of the app, in addition to those of the environment.
         app_required: whether an app that is not found is an error; otherwise a note of the plan.
+        profile: a file of `penstock profile`, in place of the load's throughput.
 
     Raises:
-        PenstockError: whatever is wrong in the spec, its app or its targets.
+        PenstockError: whatever is wrong in the spec, its app, its targets or its profile.
     """
     spec_file = spec_in(location.environment, spec)
-    wanted = targets(spec_file, folders_of_apps(app_path, location.environment), app_required=app_required)
+    wanted = targets(spec_file, folders_of_apps(app_path, location.environment), app_required=app_required, profile=profile)
     app_packages.checked(spec_file)
     return PlannedJob(spec_file, wanted, location, plan(wanted, location.cluster))

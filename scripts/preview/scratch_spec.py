@@ -78,6 +78,18 @@ def written(spec: SpecFile, scratch: Scratch, folder: Path, beside: Sequence[Pat
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / "spec.yaml"
     path.write_text(yaml.safe_dump(document, sort_keys=False, allow_unicode=True), encoding="utf-8")
+    copy_schemas(spec, folder, beside)
+    return load(path)
+
+
+def copy_schemas(spec: SpecFile, folder: Path, beside: Sequence[Path]) -> None:
+    """Copies the Avro schemas that the sources of a spec name; one that is nowhere is left to the spec's own error.
+
+    Args:
+        spec: of the job.
+        folder: where they are copied to.
+        beside: folders in which they are looked up, in this order.
+    """
     for source in spec.job.spec.kafka_sources.values():
         if source.avro is not None:
             file = source.avro.schema_file
@@ -85,7 +97,6 @@ def written(spec: SpecFile, scratch: Scratch, folder: Path, beside: Sequence[Pat
             if found is not None:
                 (folder / file).parent.mkdir(parents=True, exist_ok=True)
                 shutil.copyfile(found / file, folder / file)
-    return load(path)
 
 
 def _without_dropped(spec: Mapping[str, Any]) -> dict[str, Any]:

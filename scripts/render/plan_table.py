@@ -9,8 +9,9 @@ from penstock.scripts.render.money import usd
 from penstock.scripts.render.screen import Screen
 from penstock.scripts.render.table import Column, facts, table
 from penstock.sizing.cost.billed import Bill
+from penstock.sizing.cost.usd import UsdRange
 from penstock.sizing.explained import Explanation
-from penstock.sizing.planned import Plan, PlannedPod, SpotPlan
+from penstock.sizing.planned import Plan, PlannedPod, PlanRange, SpotPlan, ThroughputPlan
 from penstock.sizing.planned_nodes import NodeGroup, NodesPlan
 from penstock.sizing.units import cpu_text, memory_text
 
@@ -67,14 +68,20 @@ def _facts(plan: Plan) -> Iterator[tuple[str, Sequence[str]]]:
     yield "disk", [_disk(plan)]
     if plan.pods.executor_spread is not None:
         yield "spread", [f"executors over {plan.pods.executor_spread.text}"]
+    yield from _node_facts(plan)
+    if plan.notes:
+        yield "notes", plan.notes
+
+
+def _node_facts(plan: Plan) -> Iterator[tuple[str, Sequence[str]]]:
     if plan.nodes is not None:
         yield "nodes", node_lines(plan.nodes)
     if plan.spot is not None:
         yield "spot", list(_spot(plan.spot))
     if plan.cost is not None:
         yield "cost", cost_lines(plan.cost)
-    if plan.notes:
-        yield "notes", plan.notes
+    if plan.range is not None:
+        yield "range", [_range(plan.range)]
 
 
 def node_lines(nodes: NodesPlan) -> list[str]:
@@ -148,6 +155,7 @@ def _load_facts(plan: Plan) -> Iterator[tuple[str, Sequence[str]]]:
             f"{able.sustained_peak_events_per_s:,.0f} sustained; {catch_up} after a restart"
         ],
     )
+    yield "rate", [_rate(throughput)]
     if plan.kafka.load is not None and plan.kafka.load.serverless is not None:
         used = plan.kafka.load.serverless
         kept = f"{used.storage_gib:,.0f} GiB of storage"
@@ -156,6 +164,29 @@ def _load_facts(plan: Plan) -> Iterator[tuple[str, Sequence[str]]]:
         cluster = plan.kafka.load.cluster
         storage = cluster.storage.ebs_gib or cluster.storage.express_gib
         yield "brokers", [f"{cluster.brokers} x {cluster.broker_type}, bound by {cluster.binding}; {storage:,.0f} GiB of storage"]
+
+
+def _rate(throughput: ThroughputPlan) -> str:
+    rate = throughput.events_per_slot_per_s
+    if rate is None:
+        return throughput.basis_text
+    return f"{rate.typical:,.0f} events/s a slot, {rate.low:,.0f} to {rate.high:,.0f}: {throughput.basis_text}"
+
+
+def _range(ends: PlanRange) -> str:
+    """By the spread of the profile, from its fast to its slow end."""
+    low, high = ends.low, ends.high
+    parts = [_from_to(low.executors, high.executors, "executor")]
+    if low.nodes is not None and high.nodes is not None:
+        parts.append(_from_to(low.nodes, high.nodes, "node"))
+    if low.usd_per_month is not None and high.usd_per_month is not None:
+        parts.append(f"{usd(UsdRange(low=low.usd_per_month.low, high=high.usd_per_month.high))} USD a month")
+    unmet = "" if high.feasible else "; not feasible at its slow end"
+    return f"{', '.join(parts)}, by the profile's spread{unmet}"
+
+
+def _from_to(low: int, high: int, noun: str) -> str:
+    return _count(low, noun) if low == high else f"{low:,} to {_count(high, noun)}"
 
 
 def _stages(plan: Plan) -> str:

@@ -56,6 +56,9 @@ def _parallelism(load: Load, job: JobShape, draft: LoadPlan) -> Explanation:
 
 
 def _throughput(load: Load) -> str:
+    if load.measured is not None and load.slot_rate is not None:
+        rule = "slots * speed of the machines * min(a slot's rate, cores of a slot * events per CPU second)"
+        return f"{rule}, {load.slot_rate.typical:g} events/s a slot"
     if load.profile is None:
         return f"slots * {load.events_per_slot_per_s:g} events/s"
     origin = ", ".join(part for part in (load.profile.source, load.profile.date) if part)

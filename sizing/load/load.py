@@ -7,7 +7,9 @@ from typing import Annotated, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
+from penstock.sizing.load.measured_job import MeasuredJob
 from penstock.sizing.load.profile import Profile
+from penstock.sizing.load.spread import Spread
 
 # Source: Flink Kubernetes operator 1.15, AutoScalerOptions: target utilisation, restart time and catch-up duration.
 DEFAULT_UTILISATION = 0.7
@@ -30,8 +32,10 @@ class Load(BaseModel):
     Args:
         events_per_s: average over a day.
         event_bytes: size of one event as stored by Kafka, after compression.
-        events_per_slot_per_s: steady-state throughput of one slot; either this or `profile`.
-        profile: measured throughput; either this or `events_per_slot_per_s`.
+        events_per_slot_per_s: steady-state throughput of one slot, as assumed; this, `profile` or `measured`.
+        profile: throughput measured at numbers of slots; this, `events_per_slot_per_s` or `measured`.
+        measured: what `penstock profile` has measured; this, `events_per_slot_per_s` or `profile`.
+        cores_per_slot: CPU request of an executor divided by its slots, which limits a slot of `measured`.
         peak_factor: peak rate over average rate.
         utilisation: share of the throughput that the peak may use.
         restart_s: duration of a restart, without processing.
@@ -54,6 +58,8 @@ class Load(BaseModel):
     event_bytes: Annotated[int, Field(ge=1, le=104_857_600)]
     events_per_slot_per_s: _Positive | None = None
     profile: Profile | None = None
+    measured: MeasuredJob | None = None
+    cores_per_slot: _Positive = 1.0
     peak_factor: Annotated[float, Field(ge=1, le=1000, allow_inf_nan=False)] = 1.0
     utilisation: Annotated[float, Field(ge=0.01, le=1)] = DEFAULT_UTILISATION
     restart_s: _Seconds = DEFAULT_RESTART_S
@@ -71,9 +77,18 @@ class Load(BaseModel):
 
     @model_validator(mode="after")
     def _one_throughput(self) -> Self:
-        if (self.events_per_slot_per_s is None) == (self.profile is None):
-            raise ValueError("exactly one of events_per_slot_per_s and profile")
+        if sum(given is not None for given in (self.events_per_slot_per_s, self.profile, self.measured)) != 1:
+            raise ValueError("exactly one of events_per_slot_per_s, profile and measured")
         return self
+
+    @property
+    def slot_rate(self) -> Spread | None:
+        """Measured events per second of one slot of an executor, with their spread; None: they are assumed, or of a profile of points."""
+        return None if self.measured is None else self.measured.slot_rate(self.cores_per_slot)
+
+    def assuming(self, events_per_slot_per_s: float) -> Load:
+        """The same load with an assumed throughput of a slot."""
+        return self.model_copy(update={"events_per_slot_per_s": events_per_slot_per_s, "profile": None, "measured": None})
 
     @property
     def peak_events_per_s(self) -> float:
@@ -98,6 +113,8 @@ class Load(BaseModel):
         """Steady-state throughput of this many slots, in events per second."""
         if self.events_per_slot_per_s is not None:
             return slots * self.events_per_slot_per_s
+        if (rate := self.slot_rate) is not None:
+            return slots * rate.typical
         assert self.profile is not None
         return self.profile.events_per_s(slots)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import NamedTuple
+from typing import Literal, NamedTuple, TypedDict
 
 from penstock.sizing.cluster import Cluster, KafkaCluster
 from penstock.sizing.explained import Explanation
@@ -14,6 +14,7 @@ from penstock.sizing.load.load import Load
 from penstock.sizing.load.load_plan import LoadPlan, LoadState
 from penstock.sizing.load.parallelism import reading_tasks
 from penstock.sizing.load.planning import plan_load
+from penstock.sizing.load.spread import Spread
 from penstock.sizing.plan.job_shape import shape_of
 from penstock.sizing.planned import PlannedPod, ThroughputPlan
 from penstock.sizing.spark_settings import SparkSettings
@@ -47,6 +48,12 @@ _FIELDS = {
     "executor.heap": "executor.heap_mib",
     "executor.memory": "executor.memory_mib",
 }
+
+
+class _Basis(TypedDict, total=False):
+    basis: Literal["assumed", "points", "measured"]
+    basis_text: str
+    events_per_slot_per_s: Spread | None
 
 
 class JobLoad(NamedTuple):
@@ -161,7 +168,18 @@ def _throughput(load: Load, shape: JobShape, planned: LoadPlan) -> ThroughputPla
         max_offsets_per_trigger=planned.max_offsets_per_trigger,
         trigger_s=planned.trigger_s,
         capability=capability(load, running),
+        **_basis(load),
     )
+
+
+def _basis(load: Load) -> _Basis:
+    if load.measured is not None:
+        text = f"{load.measured.source or 'penstock profile'}, {load.measured.machines_text}"
+        return {"basis": "measured", "basis_text": text, "events_per_slot_per_s": load.slot_rate}
+    if load.profile is not None:
+        origin = ", ".join(part for part in (load.profile.source, load.profile.date) if part)
+        return {"basis": "points", "basis_text": f"measured at {len(load.profile.points)} points{f': {origin}' if origin else ''}"}
+    return {"basis": "assumed", "basis_text": f"no profile: assumed {load.events_per_slot_per_s:,.10g} events/s a slot"}
 
 
 def _place(number: str, places: Mapping[str, str]) -> str | None:

@@ -18,6 +18,7 @@ from penstock.sizing.plan.job_state import planned_state
 from penstock.sizing.plan.needed_overhead import needed_overhead
 from penstock.sizing.plan.needed_storage import needed_storage, with_storage
 from penstock.sizing.plan.notes import plan_notes
+from penstock.sizing.plan.plan_range import ends_of, plan_range
 from penstock.sizing.plan.read_limit import read_limit
 from penstock.sizing.plan.settings import settings_of
 from penstock.sizing.plan.spark_conf import planned_conf
@@ -44,6 +45,18 @@ def plan(targets: Targets, cluster: Cluster | None = None) -> Plan:
     Raises:
         PenstockError: SIZ-001, SIZ-002, SIZ-003, SIZ-006 or SIZ-042; several are raised as `Faults`.
     """
+    planned, ends = _whole(targets, cluster), ends_of(targets)
+    if ends is None:
+        return planned
+    try:
+        fast, slow = (_whole(end, cluster) for end in ends)
+    except PenstockError:
+        # Spark has no such executor: the plan itself stands.
+        return planned
+    return planned.model_copy(update={"range": plan_range(fast, planned, slow)})
+
+
+def _whole(targets: Targets, cluster: Cluster | None) -> Plan:
     targets = with_spot_defaults(targets, cluster)
     settings, unreadable = settings_of(targets)
     # With invalid settings the executor for a load cannot be computed.

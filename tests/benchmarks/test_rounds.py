@@ -11,11 +11,11 @@ from rich.console import Console
 
 from benchmarks.streaming.contestants.place import Place
 from benchmarks.streaming.latency import latency
-from benchmarks.streaming.process_tree import ProcessTree
 from benchmarks.streaming.rounds import Bench, Filled, _differences, _hidden, _Watched
 from benchmarks.streaming.workloads import WORKLOADS
 from penstock.scripts.local import recorded_run
 from penstock.scripts.local.kafka_broker import KafkaBroker
+from penstock.scripts.process.process_tree import ProcessTree
 from penstock.scripts.progress import Steps
 
 

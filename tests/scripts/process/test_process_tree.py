@@ -4,7 +4,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from benchmarks.streaming.process_tree import ProcessTree
+from penstock.scripts.process.process_tree import ProcessTree
 
 # Uses the CPU for 0.2 s, waits for a child that does the same, and stays.
 BUSY = """
