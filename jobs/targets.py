@@ -150,6 +150,7 @@ def _load(spec_file: SpecFile, module: AppModule, profile: ReadProfile) -> Load 
             "events_per_slot_per_s": None if known else asked.events_per_slot,
             "profile": profile.points,
             "measured": profile.measured,
+            "profile_changes": profile.changes,
             "cores_per_slot": _cores_per_slot(spec.executor),
             "peak_factor": asked.peak_factor,
             "utilisation": asked.utilisation,

@@ -155,6 +155,7 @@ class ThroughputPlan(_Planned):
         capability: the load that the plan sustains, and how fast it catches up.
         basis: where the throughput of the slots is from: ``assumed``, measured at ``points``, or ``measured`` by `penstock profile`.
         basis_text: the same, for people.
+        profile_changes: what of the job has changed since it was measured: ``app``, ``spec``.
         events_per_slot_per_s: measured events per second of one slot, as planned; None: not measured for one slot.
     """
 
@@ -165,6 +166,7 @@ class ThroughputPlan(_Planned):
     capability: Capability
     basis: Literal["assumed", "points", "measured"] = "assumed"
     basis_text: str = ""
+    profile_changes: tuple[Literal["app", "spec"], ...] = ()
     events_per_slot_per_s: Spread | None = None
 
 

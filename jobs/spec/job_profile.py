@@ -28,6 +28,9 @@ _NOT_THE_WORK = {
 }
 
 
+Change = Literal["app", "spec"]
+
+
 class _Part(BaseModel):
     model_config = ConfigDict(frozen=True, strict=True, extra="forbid", alias_generator=to_camel, validate_by_name=True)
 
@@ -62,9 +65,10 @@ class Digest(_Part):
         text = json.dumps([written, avro_schemas(spec_file)], sort_keys=True)
         return cls(app=app, spec=hashlib.sha256(text.encode()).hexdigest()[:16])
 
-    def differences(self, other: Digest) -> list[str]:
-        """What differs, for people."""
-        return [name for name in ("app", "spec") if getattr(self, name) != getattr(other, name)]
+    def differences(self, other: Digest) -> tuple[Change, ...]:
+        """What differs."""
+        changes: tuple[Change, ...] = ("app", "spec")
+        return tuple(name for name in changes if getattr(self, name) != getattr(other, name))
 
 
 class ProfiledRun(_Part):
@@ -154,6 +158,6 @@ def refuse_another_version(profile: JobProfile, document: Document, spec_file: S
         raise document.locate(fault, ("digest",))
 
 
-def changes_since(profile: JobProfile, spec_file: SpecFile, app_path: Sequence[Path]) -> list[str]:
-    """What of a job has changed since it was measured: ``app``, ``spec``, or nothing."""
+def changes_since(profile: JobProfile, spec_file: SpecFile, app_path: Sequence[Path]) -> tuple[Change, ...]:
+    """What of a job has changed since it was measured."""
     return profile.digest.differences(Digest.of(spec_file, app_path))

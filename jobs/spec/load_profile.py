@@ -40,11 +40,13 @@ class ReadProfile(NamedTuple):
     Args:
         points: throughput at numbers of slots.
         measured: by `penstock profile`.
+        changes: what of the job has changed since it was measured.
         notes: sentences for the plan.
     """
 
     points: Profile | None = None
     measured: MeasuredJob | None = None
+    changes: tuple[job_profile.Change, ...] = ()
     notes: tuple[str, ...] = ()
 
 
@@ -71,7 +73,7 @@ def read(spec_file: SpecFile, name: str, app_path: Sequence[Path] = ()) -> ReadP
     profile = job_profile.parsed(content)
     job_profile.refuse_another_job(profile, content, spec_file)
     changed = job_profile.changes_since(profile, spec_file, app_path)
-    return ReadProfile(measured=profile.measured, notes=(_outdated(name, profile, changed),) if changed else ())
+    return ReadProfile(measured=profile.measured, changes=changed, notes=(_outdated(name, profile, changed),) if changed else ())
 
 
 def given(spec_file: SpecFile, path: Path, app_path: Sequence[Path] = ()) -> ReadProfile:

@@ -26,7 +26,7 @@ from penstock.scripts.profiling import machine, scratch_spec
 from penstock.scripts.profiling.backlog_input import Backlog, TopicInput, inputs
 from penstock.scripts.profiling.errors import TooFewMicroBatches, UnusableInput
 from penstock.scripts.profiling.measured_place import CHECKPOINTS, OUTPUT, MeasuredPlace
-from penstock.scripts.profiling.observed_driver import STALL_LIMIT_S, Observed, ObservedDriver
+from penstock.scripts.profiling.observed_driver import Observed, ObservedDriver
 from penstock.scripts.progress import Step, Steps
 from penstock.sizing.load.measured_job import CalibratedMachine, MeasuredJob
 from penstock.sizing.load.observation import LEAST_MICRO_BATCHES, MicroBatch, Rates, SlotsRun, rates_of
@@ -34,18 +34,18 @@ from penstock.sizing.load.spread import Spread
 from penstock.sizing.plan import plan
 
 # Ours: of the run that finds out how large micro-batches are.
-_PILOT_RECORDS, _PILOT_BATCHES = 5_000, 5
+_PILOT_RECORDS, _PILOT_BATCHES = 2_000, 4
 # Ours: long enough that what a micro-batch takes without rows is a small part, short enough for many of them.
 _BATCH_S = 3.0
 _SMALL_PART = 10
 _SMALL_BATCHES = 8
+# Ours: where few micro-batches come in the time, because the machine is slow or busy, they are waited for, up to so many times as long.
+_LONGEST = 5.0
 _LEAST_RECORDS = 200
 # Of the broker's disk.
 _MOST_BACKLOG_BYTES = 2 * 1024**3
 # The rate rises while code is compiled, after the first run's estimate.
 _RESERVE = 2.0
-# A driver's JVM does all the work of a local run.
-_GRACE_S = 20
 # Spark looks up each new key once more to count rows: only where micro-batches are small.
 _COUNT_ROWS = {"spark.sql.streaming.stateStore.rocksdb.trackTotalNumberOfRows": "true"}
 
@@ -158,7 +158,7 @@ class LocalProfile:
         """Events per second, roughly."""
         with self.steps.at("try", f"{slots} slots, micro-batches of {_PILOT_RECORDS:,} records") as step:
             with self._driver(place, slots, _PILOT_RECORDS, "pilot") as running:
-                watched = ObservedDriver(running, place.check, STALL_LIMIT_S)
+                watched = ObservedDriver(running, place.check)
                 seen = watched.watch(lambda now: len(now.batches) >= _PILOT_BATCHES)
                 if watched.quarantined_all:
                     need = f"records that {self.spec.job.metadata.name} takes: it has quarantined all that it has read"
@@ -171,38 +171,29 @@ class LocalProfile:
         return rate
 
     def _measured(self, place: MeasuredPlace, slots: int, records: int) -> None:
+        """The runs of a number of slots: large micro-batches, and after a restart small ones."""
+        warm_up_s, seconds = self.effort.warm_up_s, self.effort.seconds
         with self.steps.at("measure", f"{slots} slots, micro-batches of {records:,} records") as step:
             with self._driver(place, slots, records, "large") as running:
-                large = self._watched(place, running, self.effort.warm_up_s, self.effort.seconds, math.inf, _shown_in(step, slots))
+                large = ObservedDriver(running, place.check).watch(
+                    lambda seen: _long_enough(seen, warm_up_s, LEAST_MICRO_BATCHES, (seconds, _LONGEST * seconds), _shown_in(step, slots))
+                )
+            self._refuse_few(slots, large.after(warm_up_s))
             stopped_s = time.monotonic()
             small_records = max(_LEAST_RECORDS, records // _SMALL_PART)
-            step.watch(f"{slots} slots, a restart")
             with self._driver(place, slots, small_records, "small", _COUNT_ROWS) as running:
-                small = self._watched(place, running, self.effort.warm_up_s / 2, math.inf, _SMALL_BATCHES, _shown_in(step, slots))
-            batches = [*large.after(self.effort.warm_up_s), *small.after(self.effort.warm_up_s / 2)]
-            self._refuse_few(slots, large.after(self.effort.warm_up_s))
+                small = ObservedDriver(running, place.check).watch(
+                    lambda seen: _long_enough(seen, warm_up_s / 2, _SMALL_BATCHES, (0.0, 2 * seconds), _shown_in(step, slots))
+                )
             if small.first_commit_s is not None:
                 self._restarts_s.append(small.first_commit_s - stopped_s)
             self._state_of(large, small)
-            run = SlotsRun(slots, batches)
+            run = SlotsRun(slots, [*large.after(warm_up_s), *small.after(warm_up_s / 2)])
             self._runs.append(run)
             rate = run.events_per_s(run.line.fixed)
-            step.said = f"{slots} slots: {rate.typical:,.0f} events/s ({rate.low:,.0f} to {rate.high:,.0f}), {len(batches)} micro-batches"
-
-    def _watched(
-        self,
-        place: MeasuredPlace,
-        running: LocalDriver,
-        warm_up_s: float,
-        seconds: float,
-        batches: float,
-        shown: Callable[[Observed], None],
-    ) -> Observed:
-        def done(seen: Observed) -> bool:
-            shown(seen)
-            return seen.elapsed_s >= warm_up_s + seconds or len(seen.after(warm_up_s)) >= batches
-
-        return ObservedDriver(running, place.check, STALL_LIMIT_S).watch(done)
+            step.said = (
+                f"{slots} slots: {rate.typical:,.0f} events/s ({rate.low:,.0f} to {rate.high:,.0f}), {len(run.batches)} micro-batches"
+            )
 
     def _refuse_few(self, slots: int, batches: Sequence[MicroBatch]) -> None:
         if len(batches) < LEAST_MICRO_BATCHES:
@@ -241,7 +232,15 @@ class LocalProfile:
             max_offsets_per_trigger=records,
             spark_conf=planned.spark_conf | conf | cut(planned).spark_conf | dict(more or {}),
         )
-        return LocalDriver(configuration, folder=folder, log=folder / "driver.log", environment=place.aws.environment(), grace_s=_GRACE_S)
+        return LocalDriver(configuration, folder=folder, log=folder / "driver.log", environment=place.aws.environment())
+
+
+def _long_enough(seen: Observed, warm_up_s: float, batches: int, between_s: tuple[float, float], shown: Callable[[Observed], None]) -> bool:
+    """Whether so many micro-batches are measured, for at least so many seconds, or for more than the most."""
+    shown(seen)
+    least_s, most_s = between_s
+    enough = len(seen.after(warm_up_s)) >= batches
+    return seen.elapsed_s >= warm_up_s + (least_s if enough else most_s)
 
 
 def _shown_in(step: Step, slots: int) -> Callable[[Observed], None]:

@@ -221,6 +221,22 @@ def small_storage(subject: Subject) -> Iterator[Fault]:
                 yield Fault(where, given, f"{needs.needed_mib:,} MiB: {storage_text(needs)}")
 
 
+@rule(
+    "LINT-069",
+    "warning",
+    "profile of another version of the job",
+    why="the app, or what the spec says of its work, has changed since it was measured: a slot may process less than is planned",
+    fix="penstock profile SPEC",
+)
+def outdated_profile(subject: Subject) -> Iterator[Fault]:
+    """Source: the hashes in the file of `penstock profile`, compared with the job as it is."""
+    for job in subject.jobs:
+        throughput = job.plan.throughput
+        if throughput is not None and throughput.profile_changes:
+            changed = " and ".join(throughput.profile_changes)
+            yield Fault(job.place("load.profile", "load"), f"its {changed} changed", "a profile of the job as it is")
+
+
 def _sources(subject: Subject) -> Iterator[tuple[LintedJob, LintedSource]]:
     for job in subject.jobs:
         for source in job.sources:

@@ -35,6 +35,7 @@ class Load(BaseModel):
         events_per_slot_per_s: steady-state throughput of one slot, as assumed; this, `profile` or `measured`.
         profile: throughput measured at numbers of slots; this, `events_per_slot_per_s` or `measured`.
         measured: what `penstock profile` has measured; this, `events_per_slot_per_s` or `profile`.
+        profile_changes: what of the job has changed since `measured` was measured: ``app``, ``spec``.
         cores_per_slot: CPU request of an executor divided by its slots, which limits a slot of `measured`.
         peak_factor: peak rate over average rate.
         utilisation: share of the throughput that the peak may use.
@@ -59,6 +60,7 @@ class Load(BaseModel):
     events_per_slot_per_s: _Positive | None = None
     profile: Profile | None = None
     measured: MeasuredJob | None = None
+    profile_changes: tuple[Literal["app", "spec"], ...] = ()
     cores_per_slot: _Positive = 1.0
     peak_factor: Annotated[float, Field(ge=1, le=1000, allow_inf_nan=False)] = 1.0
     utilisation: Annotated[float, Field(ge=0.01, le=1)] = DEFAULT_UTILISATION

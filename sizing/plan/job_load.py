@@ -53,6 +53,7 @@ _FIELDS = {
 class _Basis(TypedDict, total=False):
     basis: Literal["assumed", "points", "measured"]
     basis_text: str
+    profile_changes: tuple[Literal["app", "spec"], ...]
     events_per_slot_per_s: Spread | None
 
 
@@ -175,7 +176,12 @@ def _throughput(load: Load, shape: JobShape, planned: LoadPlan) -> ThroughputPla
 def _basis(load: Load) -> _Basis:
     if load.measured is not None:
         text = f"{load.measured.source or 'penstock profile'}, {load.measured.machines_text}"
-        return {"basis": "measured", "basis_text": text, "events_per_slot_per_s": load.slot_rate}
+        return {
+            "basis": "measured",
+            "basis_text": text,
+            "profile_changes": load.profile_changes,
+            "events_per_slot_per_s": load.slot_rate,
+        }
     if load.profile is not None:
         origin = ", ".join(part for part in (load.profile.source, load.profile.date) if part)
         return {"basis": "points", "basis_text": f"measured at {len(load.profile.points)} points{f': {origin}' if origin else ''}"}

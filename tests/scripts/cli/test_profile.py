@@ -111,3 +111,18 @@ def test_a_profile_of_a_deployment_can_not_be_scaled(spec: Path) -> None:
     done = penstock("profile", "--calibrate", "--into", path.name, cwd=spec.parent)
     assert done.returncode == 2 and "error[PROF-007]" in done.stderr
     assert path.read_bytes() == before
+
+
+def test_a_profile_of_another_version_that_the_spec_names_is_planned_with_noted_and_found_by_lint(spec: Path) -> None:
+    spec.write_text(SPEC.replace("eventsPerSlot: 5000", "profile: p.json"))
+    written(profile_of(spec), spec.with_name("p.json"))
+    before = penstock("lint", "clicks.yaml", "--no-check", cwd=spec.parent)
+    assert "LINT-069" not in before.stdout
+    spec.with_name("app.py").write_text("def build(job):\n    job.write(job.source('a'), 'out')\n")
+    sized = penstock("size", "clicks.yaml", "--no-check", cwd=spec.parent)
+    assert sized.returncode == 0
+    note = "the profile p.json is of another version of the job: its app changed since 2026-11-27; measure it again"
+    assert note in " ".join(sized.stdout.split())
+    found = penstock("lint", "clicks.yaml", "--no-check", "-o", "json", cwd=spec.parent)
+    (finding,) = [one for one in json.loads(found.stdout)["findings"] if one["rule"] == "LINT-069"]
+    assert (finding["severity"], finding["given"], finding["line"]) == ("warning", "its app changed", 7)
