@@ -100,6 +100,13 @@ def test_a_job_is_measured_and_sized_with_what_was_measured(job: Path, temporary
     plan = json.loads(sized.stdout)
     assert plan["throughput"]["basis"] == "measured"
     assert plan["state"]["stateBytes"] >= 10_000 * int(measured.bytes_per_key.typical)
+    with profiling(job, temporary, "--calibrate", "--into", out.name, "--calibration-seconds", "1") as running:
+        _, said = running.communicate(timeout=LIMIT_S)
+        assert running.returncode == 0, said
+    again = parsed(read(out))
+    # The same machine, as if it were another one: the rest of the profile is as it was.
+    assert [one.cores for one in again.measured.calibrated] == [measured.machine.cores]
+    assert again.model_copy(update={"measured": again.measured.model_copy(update={"calibrated": ()})}) == profile
     assert list(temporary.iterdir()) == []
     wait_until_gone(temporary)
 

@@ -326,7 +326,11 @@ def test_a_load_has_throughput_brokers_and_losses(spec: Path) -> None:
     load = "load: {eventsPerSecond: 20000, eventBytes: 1024, eventsPerSlot: 2000}"
     spec.write_text(TEXT.replace("parallelism: 7", load).replace("slots: 13", "slots: 4"))
     document = as_json(str(spec))
-    assert set(document["throughput"]) == {"peakEventsPerS", "targetEventsPerS", "maxOffsetsPerTrigger", "triggerS", "capability"}
+    assert set(document["throughput"]) == {
+        *("peakEventsPerS", "targetEventsPerS", "maxOffsetsPerTrigger", "triggerS", "capability"),
+        *("basis", "basisText", "profileChanges", "eventsPerSlotPerS"),
+    }
+    assert document["throughput"]["basisText"] == "no profile: assumed 2,000 events/s a slot"
     assert document["throughput"]["capability"]["capacityEventsPerS"] >= document["throughput"]["targetEventsPerS"]
     assert document["parallelism"]["source"] == "load"
     assert document["kafka"]["load"]["cluster"]["brokers"] >= 3

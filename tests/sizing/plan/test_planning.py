@@ -284,13 +284,13 @@ def test_the_json_has_the_fields_that_readers_were_promised() -> None:
         "schemaVersion", "parallelism", "totals", "pods", "perSlot", "executorOverhead", "driverNeeds",
         "executorStorage", "driverStorage", "stages", "tasksAtATime",
         "sparkConf", "kafka", "nodes", "cost",
-        "state", "throughput", "readLimit", "spot", "feasible", "violations", "notes", "explain",
+        "state", "throughput", "readLimit", "spot", "range", "feasible", "violations", "notes", "explain",
     }  # fmt: skip
     assert set(document["totals"]) == {"executors", "pods", "executorMemoryMib", "executorCpuMillicores", "subtasks"}
     assert document["pods"]["driver"]["slots"] is None
     assert document["pods"]["driver"]["limitCpuMillicores"] is None
     assert set(document["pods"]["driver"]) == set(document["pods"]["executor"])
-    assert (document["nodes"], document["cost"], document["throughput"], document["spot"]) == (None, None, None, None)
+    assert [document[name] for name in ("nodes", "cost", "throughput", "spot", "range")] == [None] * 5
     assert set(document["state"]) == {"backend", "stores", "stateBytes", "executorHeapMib", "executorNativeMib", "checkpoint"}
 
 
