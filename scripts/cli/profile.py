@@ -12,15 +12,18 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from penstock.infra.environment_file import LOCAL_ENVIRONMENT
+from penstock.infra.environment_file import load as load_environment
 from penstock.jobs.document import read
 from penstock.jobs.spec import SpecFile, job_profile, load
 from penstock.jobs.spec.job_profile import JobProfile
 from penstock.scripts import layout
+from penstock.scripts.cli.environment_argument import add_environment_option
 from penstock.scripts.cli.output import add_output_argument, as_text
 from penstock.scripts.errors import WrongUsage
 from penstock.scripts.installation import app_packages
 from penstock.scripts.local.servers.starting import without_server
-from penstock.scripts.planning.app_path import add_app_path_argument
+from penstock.scripts.planning.app_path import add_app_path_argument, folders_of_apps
 from penstock.scripts.process.interrupts import end_in_order
 from penstock.scripts.profiling import calibration, machine
 from penstock.scripts.profiling.errors import CalibrationMissing
@@ -50,7 +53,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="[TOPIC=]FILE",
         help="file with a record in each line; repeatable (default: spec.local.input, else records made from the app's schemas)",
     )
-    given.add_argument("--from", dest="environment", metavar="ENV", help="measure the job as it runs in this environment, by its logs")
+    given.add_argument("--from", dest="deployed", metavar="ENV", help="measure the job as it runs in this environment, by its logs")
     given.add_argument("--calibrate", action="store_true", help="only calibrate this machine; with --into for a profile measured elsewhere")
     parser.add_argument("--into", type=Path, metavar="FILE", help="with --calibrate: add this machine to a profile, which scales it")
     parser.add_argument("--slots", type=_slots, metavar="N,...", help="numbers of slots to measure (default: 1 and the machine's cores)")
@@ -62,6 +65,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--calibration-seconds", type=_seconds, default=calibration.DEFAULT_S, metavar="S", help="how long to calibrate (default: 60)"
     )
     parser.add_argument("--out", type=Path, metavar="FILE", help="where the profile is written (default: JOB.profile.json)")
+    add_environment_option(parser, LOCAL_ENVIRONMENT, more="whose appPath has the app; not with --from")
     add_app_path_argument(parser)
     add_output_argument(parser)
 
@@ -83,7 +87,7 @@ def run(arguments: argparse.Namespace) -> int:
     spec = load(arguments.spec)
     out = arguments.out or Path(f"{spec.job.metadata.name}.profile.json")
     with ProfileFile(out) as file:
-        profile = _deployed(arguments, spec, steps) if arguments.environment else _measured(arguments, spec, steps)
+        profile = _deployed(arguments, spec, steps) if arguments.deployed else _measured(arguments, spec, steps)
         file.write(profile)
     _print(profile, arguments.output, out)
     return 0
@@ -154,7 +158,7 @@ def _measured(arguments: argparse.Namespace, spec: SpecFile, steps: Steps) -> Jo
     steps.title(f"profile of {spec.job.metadata.name} on {machine.name()}, {cores} cores")
     packages = app_packages.install(app_packages.checked(spec), steps)
     sys.path.extend(str(folder) for folder in packages.path if str(folder) not in sys.path)
-    app_path = tuple(folder.resolve() for folder in arguments.app_path)
+    app_path = tuple(folder.resolve() for folder in folders_of_apps(arguments.app_path, load_environment(arguments.environment)))
     effort = Effort(slots, arguments.seconds, arguments.warm_up)
     with _folder(steps) as folder:
         measured = LocalProfile(spec, app_path, packages, dict(arguments.input), effort, folder, steps).measure()
@@ -165,7 +169,7 @@ def _measured(arguments: argparse.Namespace, spec: SpecFile, steps: Steps) -> Jo
 def _deployed(arguments: argparse.Namespace, spec: SpecFile, steps: Steps) -> JobProfile:
     from penstock.scripts.profiling.deployed_profile import measured
 
-    return measured(arguments.environment, spec, arguments.app_path, steps)
+    return measured(arguments.deployed, spec, arguments.app_path, steps)
 
 
 @contextmanager

@@ -20,10 +20,10 @@ from pyspark.sql import functions as F
 
 from penstock.scripts.profiling.machine import cores
 
-RECORDS = 400_000
+RECORDS = 100_000
 _TO_PYTHON = 10
 _KEYS = 20_000
-_PARTITIONS = 32
+_PARTITIONS = 16
 _SCHEMA = "user STRING, page STRING, at BIGINT, amount DOUBLE, tags ARRAY<STRING>"
 _RECORD = '{"user": "user-%d", "page": "/pages/%d/details", "at": %d, "amount": %d.25, "tags": ["a-%d", "b", "c"]}'
 

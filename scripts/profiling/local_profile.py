@@ -8,6 +8,7 @@ micro-batches say what a micro-batch takes without rows. Before all of that a sh
 from __future__ import annotations
 
 import math
+import statistics
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -28,13 +29,14 @@ from penstock.scripts.profiling.errors import TooFewMicroBatches, UnusableInput
 from penstock.scripts.profiling.measured_place import CHECKPOINTS, OUTPUT, MeasuredPlace
 from penstock.scripts.profiling.observed_driver import Observed, ObservedDriver
 from penstock.scripts.progress import Step, Steps
+from penstock.sizing.load.load import DEFAULT_BATCH_OVERHEAD_S
 from penstock.sizing.load.measured_job import CalibratedMachine, MeasuredJob
 from penstock.sizing.load.observation import LEAST_MICRO_BATCHES, MicroBatch, Rates, SlotsRun, rates_of
 from penstock.sizing.load.spread import Spread
 from penstock.sizing.plan import plan
 
 # Ours: of the run that finds out how large micro-batches are.
-_PILOT_RECORDS, _PILOT_BATCHES = 2_000, 4
+_PILOT_RECORDS, _PILOT_BATCHES, _PILOT_BACKLOG = 5_000, 4, 30
 # Ours: long enough that what a micro-batch takes without rows is a small part, short enough for many of them.
 _BATCH_S = 3.0
 _SMALL_PART = 10
@@ -44,8 +46,8 @@ _LONGEST = 5.0
 _LEAST_RECORDS = 200
 # Of the broker's disk.
 _MOST_BACKLOG_BYTES = 2 * 1024**3
-# The rate rises while code is compiled, after the first run's estimate.
-_RESERVE = 2.0
+# The rate still rises after the first run's estimate, while code is compiled.
+_RESERVE = 3.0
 # Spark looks up each new key once more to count rows: only where micro-batches are small.
 _COUNT_ROWS = {"spark.sql.streaming.stateStore.rocksdb.trackTotalNumberOfRows": "true"}
 
@@ -138,7 +140,7 @@ class LocalProfile:
 
     def _measure(self, place: MeasuredPlace, given: Sequence[TopicInput], backlog: Backlog, partitions: int) -> None:
         first, most = self.effort.slots[0], self.effort.slots[-1]
-        self._feed(place, given, backlog, partitions, 4 * _PILOT_BATCHES * _PILOT_RECORDS)
+        self._feed(place, given, backlog, partitions, _PILOT_BACKLOG * _PILOT_RECORDS)
         rate = self._pilot(place, first)
         cores = machine.cores()
         scale = {slots: min(slots, cores) / min(first, cores) for slots in self.effort.slots}
@@ -159,14 +161,16 @@ class LocalProfile:
         with self.steps.at("try", f"{slots} slots, micro-batches of {_PILOT_RECORDS:,} records") as step:
             with self._driver(place, slots, _PILOT_RECORDS, "pilot") as running:
                 watched = ObservedDriver(running, place.check)
-                seen = watched.watch(lambda now: len(now.batches) >= _PILOT_BATCHES)
+                between_s = (self.effort.warm_up_s, self.effort.warm_up_s)
+                seen = watched.watch(lambda now: _long_enough(now, 0.0, _PILOT_BATCHES, between_s, _shown_in(step, slots)))
                 if watched.quarantined_all:
                     need = f"records that {self.spec.job.metadata.name} takes: it has quarantined all that it has read"
                     raise UnusableInput(path="--input" if self.files else "input", need=need, fix="name a file with records of its topics")
             batches = [batch for _, batch in seen.batches[-3:]]
             if not batches:
                 raise UnusableInput(path="input", given="no record read", need="records in the job's topics", fix="name a file: --input")
-            rate = sum(batch.rows for batch in batches) / sum(batch.seconds for batch in batches)
+            # Of so few records, what a micro-batch takes without any is a large part.
+            rate = statistics.median(batch.rows / max(batch.seconds - DEFAULT_BATCH_OVERHEAD_S, batch.seconds / 5) for batch in batches)
             step.said = f"{rate:,.0f} events/s before code is compiled"
         return rate
 

@@ -115,8 +115,8 @@ class Load(BaseModel):
         """Steady-state throughput of this many slots, in events per second."""
         if self.events_per_slot_per_s is not None:
             return slots * self.events_per_slot_per_s
-        if (rate := self.slot_rate) is not None:
-            return slots * rate.typical
+        if self.measured is not None:
+            return slots * self.measured.typical_slot_rate(self.cores_per_slot)
         assert self.profile is not None
         return self.profile.events_per_s(slots)
 

@@ -108,6 +108,13 @@ class MeasuredJob(_Measured):
             rate = rate.with_each(by_cpu, min)
         return rate.with_each(self.speed, lambda events, speed: events * speed)
 
+    def typical_slot_rate(self, cores_per_slot: float) -> float:
+        """The typical one of `slot_rate`, which a plan asks for at many numbers of slots."""
+        rate = self.events_per_slot_per_s.typical
+        if self.events_per_cpu_s is not None:
+            rate = min(rate, self.events_per_cpu_s.typical * cores_per_slot)
+        return rate * self.speed.typical if self.calibrated else rate
+
     @property
     def planned_restart_s(self) -> float | None:
         """Seconds of a restart in a deployment: the typical ones, and those of a node and its pods where they were not measured."""

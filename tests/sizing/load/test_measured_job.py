@@ -62,6 +62,7 @@ def test_rates_of_zero_and_a_scale_without_a_base_are_rejected(given: dict[str, 
 def test_a_machine_twice_as_fast_plans_half_of_the_slots(slot: Spread, cpu: Spread, cores: float, ratio: float) -> None:
     here = MeasuredJob(events_per_slot_per_s=slot, events_per_cpu_s=cpu, machine=machine("here", 1_000))
     there = here.model_copy(update={"calibrated": (machine("there", 1_000 * ratio),)})
+    assert [one.typical_slot_rate(cores) for one in (here, there)] == [one.slot_rate(cores).typical for one in (here, there)]
     assert there.slot_rate(cores).typical == pytest.approx(here.slot_rate(cores).typical * ratio)
 
 
