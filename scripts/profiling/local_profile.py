@@ -48,6 +48,8 @@ _LEAST_RECORDS = 200
 _MOST_BACKLOG_BYTES = 2 * 1024**3
 # The rate still rises after the first run's estimate, while code is compiled.
 _RESERVE = 3.0
+# Ours: late rows take less work than others, so of more of them the rates say nothing.
+_MOST_LATE = 0.5
 # Spark looks up each new key once more to count rows: only where micro-batches are small.
 _COUNT_ROWS = {"spark.sql.streaming.stateStore.rocksdb.trackTotalNumberOfRows": "true"}
 
@@ -179,9 +181,11 @@ class LocalProfile:
         warm_up_s, seconds = self.effort.warm_up_s, self.effort.seconds
         with self.steps.at("measure", f"{slots} slots, micro-batches of {records:,} records") as step:
             with self._driver(place, slots, records, "large") as running:
-                large = ObservedDriver(running, place.check).watch(
+                watched = ObservedDriver(running, place.check)
+                large = watched.watch(
                     lambda seen: _long_enough(seen, warm_up_s, LEAST_MICRO_BATCHES, (seconds, _LONGEST * seconds), _shown_in(step, slots))
                 )
+            self._refuse_late(watched.late_share)
             self._refuse_few(slots, large.after(warm_up_s))
             stopped_s = time.monotonic()
             small_records = max(_LEAST_RECORDS, records // _SMALL_PART)
@@ -198,6 +202,14 @@ class LocalProfile:
             step.said = (
                 f"{slots} slots: {rate.typical:,.0f} events/s ({rate.low:,.0f} to {rate.high:,.0f}), {len(run.batches)} micro-batches"
             )
+
+    def _refuse_late(self, share: float) -> None:
+        """Raises if most records are late: their event times could not be moved, as of values that are not JSON."""
+        if share > _MOST_LATE:
+            need = (
+                f"records that are not late when they are repeated: {share:.0%} are; event times are moved in JSON and in timestamps alone"
+            )
+            raise UnusableInput(path="--input" if self.files else "input", need=need, fix="name a file with enough records in their order")
 
     def _refuse_few(self, slots: int, batches: Sequence[MicroBatch]) -> None:
         if len(batches) < LEAST_MICRO_BATCHES:

@@ -17,7 +17,7 @@ from penstock.sizing.load.observation import MicroBatch
 # The longest time without an event, as in a local run.
 STALL_LIMIT_S = 300.0
 _LOOK_S = 0.5
-_QUARANTINED = "quarantined"
+_QUARANTINED, _LATE = "quarantined", "late"
 
 
 @dataclass
@@ -83,6 +83,11 @@ class ObservedDriver:
         """Whether the job has read records, and has quarantined each of them."""
         read = sum(self._progress.rows_in.values())
         return read > 0 and self._progress.totals[_QUARANTINED] >= read
+
+    @property
+    def late_share(self) -> float:
+        """Late rows among the records that were read."""
+        return self._progress.totals[_LATE] / max(1, sum(self._progress.rows_in.values()))
 
     def _next(self) -> dict[str, Any]:
         until_s = time.monotonic() + self._stall_limit_s
