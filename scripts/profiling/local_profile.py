@@ -235,6 +235,8 @@ class LocalProfile:
         app_path = tuple(one.resolve() for one in beside)
         planned = plan(targets(spec, app_path))
         conf = driver_conf.of_run(folder, place.aws.endpoint, place.aws.region, self.packages.jars)
+        # The compiler and the collector of production, not those with which a local run is up sooner.
+        conf["spark.driver.extraJavaOptions"] = f'"-Djava.io.tmpdir={conf["spark.local.dir"]}"'
         checkpoint = "pilot" if name == "pilot" else str(slots)
         configuration = RuntimeConfiguration(
             spec=str(spec.path.resolve()),
