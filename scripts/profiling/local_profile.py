@@ -20,7 +20,7 @@ from penstock.jobs.spec import SpecFile
 from penstock.jobs.spec.job_profile import Digest, JobProfile, ProfiledRun
 from penstock.jobs.targets import targets
 from penstock.scripts.installation.app_packages import InstalledPackages
-from penstock.scripts.local import driver_conf
+from penstock.scripts.local import class_data, driver_conf
 from penstock.scripts.local.driver import LocalDriver
 from penstock.scripts.local.machine import cut
 from penstock.scripts.profiling import machine, scratch_spec
@@ -163,12 +163,12 @@ class LocalProfile:
         with self.steps.at("try", f"{slots} slots, micro-batches of {_PILOT_RECORDS:,} records") as step:
             with self._driver(place, slots, _PILOT_RECORDS, "pilot") as running:
                 watched = ObservedDriver(running, place.check)
-                between_s = (self.effort.warm_up_s, self.effort.warm_up_s)
+                between_s = (self.effort.warm_up_s, _LONGEST * self.effort.warm_up_s)
                 seen = watched.watch(lambda now: _long_enough(now, 0.0, _PILOT_BATCHES, between_s, _shown_in(step, slots)))
                 if watched.quarantined_all:
                     need = f"records that {self.spec.job.metadata.name} takes: it has quarantined all that it has read"
                     raise UnusableInput(path="--input" if self.files else "input", need=need, fix="name a file with records of its topics")
-            batches = [batch for _, batch in seen.batches[-3:]]
+            batches = [batch for _, batch in seen.batches[-2:]]
             if not batches:
                 raise UnusableInput(path="input", given="no record read", need="records in the job's topics", fix="name a file: --input")
             # Of so few records, what a micro-batch takes without any is a large part.
@@ -236,7 +236,7 @@ class LocalProfile:
         planned = plan(targets(spec, app_path))
         conf = driver_conf.of_run(folder, place.aws.endpoint, place.aws.region, self.packages.jars)
         # The compiler and the collector of production, not those with which a local run is up sooner.
-        conf["spark.driver.extraJavaOptions"] = f'"-Djava.io.tmpdir={conf["spark.local.dir"]}"'
+        conf["spark.driver.extraJavaOptions"] = f'{class_data.options()} "-Djava.io.tmpdir={conf["spark.local.dir"]}"'.strip()
         checkpoint = "pilot" if name == "pilot" else str(slots)
         configuration = RuntimeConfiguration(
             spec=str(spec.path.resolve()),
