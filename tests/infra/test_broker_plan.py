@@ -117,7 +117,7 @@ def test_brokers_that_msk_would_refuse_are_refused_at_once(tmp_path: Path, kafka
         ({"kind": "standard", "security": "tls"}, "only with kind: external"),
         ({"kind": "serverless", "bootstrapServers": "b:1"}, "only with kind: external"),
         ({"kind": "standard", "secret": SECRET}, "secret only with"),
-        ({"kind": "external", "security": "sasl-scram"}, "secret with security: sasl-scram or sasl-plain"),
+        ({"kind": "external", "security": "sasl-scram"}, "secret with security: sasl-scram, sasl-plain or mtls"),
         ({"kind": "external", "security": "tls", "secret": SECRET}, "and only with them"),
         ({"kind": "external", "security": "tls", "key": "arn:aws:kms:us-east-1:111122223333:key/a"}, "key together with secret"),
         ({"kind": "standard", "storageGib": 100, "maxStorageGib": 50}, "can only grow"),
