@@ -14,17 +14,11 @@ from penstock.infra.environment import Environment
 from penstock.infra.parts.eks import SystemNodes as Asked
 from penstock.infra.parts.eks import arm
 from penstock.infra.policies import trust
+from penstock.infra.system_pods import ROLE_LABEL, SYSTEM_ROLE, TAINT
 
 # Permissions of a node itself: join the cluster, pull images, be reached by SSM instead of SSH. The VPC CNI plugin has its own role, so
-# that
-# no other pod of a node can change addresses.
+# that no other pod of a node can change addresses.
 NODE_POLICIES = ("AmazonEKSWorkerNodePolicy", "AmazonEC2ContainerRegistryPullOnly", "AmazonSSMManagedInstanceCore")
-# The label and the taint keep other pods off: a node full of executors would have no room for Karpenter, which provisions nodes. CoreDNS,
-# the
-# EBS driver and Karpenter's chart tolerate this taint by default.
-ROLE_LABEL = "penstock.dev/role"
-SYSTEM_ROLE = "system"
-TAINT = "CriticalAddonsOnly"
 # EKS's default, enough for the images of the system pods. Source: Amazon EKS API reference, CreateNodegroup, diskSize.
 VOLUME_GIB = 20
 # Bottlerocket has a separate volume for its system, which stays small. Source: Bottlerocket's documentation, "Default Volumes".

@@ -12,15 +12,15 @@ from typing import Any
 from penstock.infra.manifests.driver_pod import PYTHON, TERMINATION_FILE
 from penstock.infra.manifests.namespace import RESTRICTED
 from penstock.infra.manifests.network_policy import outside_rules
+from penstock.infra.manifests.pod import tolerations
 from penstock.infra.manifests.pod_security import TEMPORARY, container_security_context, pod_security_context
+from penstock.infra.parts.nodes import PodPlace
 from penstock.jobs.configuration.runtime import TERMINATION_FILE_VARIABLE
 
 NAMESPACE, ACCOUNT = "penstock-topics", "topics"
 CONTAINER = "topics"
 REQUEST = "request.json"
 MODULE = "penstock.scripts.topics.in_pod"
-# The taint of the system's nodes. Source: penstock.infra.constructs.system_nodes.
-_SYSTEM = "CriticalAddonsOnly"
 _FOLDER = "/etc/penstock"
 # A node that pulls an image of a gigabyte, and a busy cluster with a few hundred partitions.
 DEADLINE_S = 900
@@ -47,16 +47,17 @@ def place(broker_ports: Iterable[int]) -> list[dict[str, Any]]:
     ]
 
 
-def run(name: str, image: str, request: str) -> list[dict[str, Any]]:
+def run(name: str, image: str, request: str, where: PodPlace) -> list[dict[str, Any]]:
     """One run: a ConfigMap with its request, and the Job.
 
     Args:
         name: of both, unique.
         image: of the jobs.
         request: what `penstock.scripts.topics.in_pod` reads, as JSON without secrets.
+        where: the nodes that its pod may run on.
     """
     config_map = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": _metadata(name), "data": {REQUEST: request}}
-    template = {"metadata": {"labels": _LABELS}, "spec": _pod(name, image)}
+    template = {"metadata": {"labels": _LABELS}, "spec": _pod(name, image, where)}
     spec = {
         "completions": 1,
         "parallelism": 1,
@@ -69,14 +70,15 @@ def run(name: str, image: str, request: str) -> list[dict[str, Any]]:
     return [config_map, {"apiVersion": "batch/v1", "kind": "Job", "metadata": _metadata(name), "spec": spec}]
 
 
-def _pod(name: str, image: str) -> dict[str, Any]:
+def _pod(name: str, image: str, where: PodPlace) -> dict[str, Any]:
     return {
         "serviceAccountName": ACCOUNT,
         "automountServiceAccountToken": False,
         "enableServiceLinks": False,
         "restartPolicy": "Never",
         "securityContext": pod_security_context(),
-        "tolerations": [{"key": _SYSTEM, "operator": "Exists"}],
+        "nodeSelector": dict(where.node_selector),
+        "tolerations": tolerations(where.tolerations),
         "containers": [_container(image)],
         "volumes": [
             {"name": "request", "configMap": {"name": name, "defaultMode": 0o444}},

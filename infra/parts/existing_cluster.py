@@ -40,7 +40,7 @@ class ExistingCluster(Part):
         node_role: name of the IAM role that its Karpenter gives to nodes; None: not needed, because Karpenter or the NodePools are not
             both so.
         security_group_ids: of the nodes; empty: EKS's own for the cluster.
-        system_pods: where Prometheus and a Karpenter of the stacks run; by default anywhere.
+        system_pods: where Prometheus, the Job that applies topics and a Karpenter of the stacks run; by default anywhere.
     """
 
     name: Annotated[str, Field(pattern=CLUSTER_PATTERN)]

@@ -13,6 +13,7 @@ from kubernetes.client.exceptions import ApiException
 from pydantic import ValidationError
 
 from penstock.infra.manifests.topics_job import CONTAINER, DEADLINE_S, NAMESPACE, place, run
+from penstock.infra.parts.nodes import PodPlace
 from penstock.scripts.provisioning import eks_cluster
 from penstock.scripts.provisioning.aws_access import AwsAccess
 from penstock.scripts.provisioning.kubernetes_access import REQUEST_LIMIT_S, asked, connected, eks_token
@@ -54,6 +55,7 @@ class ClusterTopics:
         api: client of the cluster's API.
         image: of the jobs.
         request: the brokers and the wanted topics, without planned changes.
+        where: the nodes that its pods may run on.
         start_limit_s: how long a pod may take to start, in seconds.
         poll_s: how often the API is asked, in seconds.
     """
@@ -61,11 +63,18 @@ class ClusterTopics:
     said = "left to the cluster"
 
     def __init__(
-        self, api: client.ApiClient, image: str, request: Request, start_limit_s: float = START_LIMIT_S, poll_s: float = _POLL_S
+        self,
+        api: client.ApiClient,
+        image: str,
+        request: Request,
+        where: PodPlace,
+        start_limit_s: float = START_LIMIT_S,
+        poll_s: float = _POLL_S,
     ) -> None:
         self._core, self._batch, self._network = client.CoreV1Api(api), client.BatchV1Api(api), client.NetworkingV1Api(api)
         self._image = image
         self._request = request
+        self._where = where
         self._start_limit_s = start_limit_s
         self._poll_s = poll_s
         self._refused: list[PenstockError] = []
@@ -118,7 +127,7 @@ class ClusterTopics:
         try:
             with asked(f"the Job {name} in the cluster"):
                 self._create(place(sorted(set(ports))))
-                self._create(run(name, self._image, request.model_dump_json()))
+                self._create(run(name, self._image, request.model_dump_json(), self._where))
             yield
         finally:
             # Also after an interruption.

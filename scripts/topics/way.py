@@ -115,6 +115,7 @@ def in_cluster(environment: Environment, wanted: Sequence[WantedTopic], jobs: Se
         NotInCluster: TOP-014.
         PenstockError: DEP-007 without an API server that answers; as `penstock.scripts.topics.address.access_of_pods`.
     """
+    from penstock.infra.system_pods import system_pods
     from penstock.scripts.provisioning.aws_access import AwsAccess, translated
     from penstock.scripts.topics.in_cluster import ClusterTopics, cluster_api  # the client of Kubernetes takes long to import
     from penstock.scripts.topics.in_pod import Request
@@ -136,7 +137,7 @@ def in_cluster(environment: Environment, wanted: Sequence[WantedTopic], jobs: Se
         lose_records=lose_records,
     )
     with cluster_api(aws) as api:
-        yield Reached("cluster", access.address, ClusterTopics(api, image, request))
+        yield Reached("cluster", access.address, ClusterTopics(api, image, request, system_pods(environment)))
 
 
 def reaches(address: str, limit_s: float = _REACH_S) -> bool:

@@ -16,6 +16,7 @@ from kubernetes import client
 
 from penstock.infra.environment_file import load
 from penstock.infra.manifests.topics_job import CONTAINER, NAMESPACE, REQUEST
+from penstock.infra.parts.nodes import PodPlace
 from penstock.scripts.cli.command import main
 from penstock.scripts.emulation.emulated_aws import EmulatedAws
 from penstock.scripts.provisioning.aws_access import AwsAccess
@@ -106,7 +107,7 @@ def _left(api: client.ApiClient) -> tuple[list[str], list[str]]:
 
 @pytest.fixture
 def topics(api: client.ApiClient) -> ClusterTopics:
-    return ClusterTopics(api, "registry.example/jobs:1", REQUESTED, start_limit_s=LIMIT_S, poll_s=0.05)
+    return ClusterTopics(api, "registry.example/jobs:1", REQUESTED, PodPlace(), start_limit_s=LIMIT_S, poll_s=0.05)
 
 
 def test_a_plan_and_its_apply_are_two_runs_of_which_nothing_is_left(api: client.ApiClient, topics: ClusterTopics) -> None:
@@ -142,7 +143,7 @@ def test_a_pod_that_dies_without_an_answer_is_reported_with_its_end(api: client.
 
 
 def test_a_pod_that_does_not_start_is_reported_with_what_it_waits_for(api: client.ApiClient) -> None:
-    impatient = ClusterTopics(api, "registry.example/jobs:none", REQUESTED, start_limit_s=3.0, poll_s=0.05)
+    impatient = ClusterTopics(api, "registry.example/jobs:none", REQUESTED, PodPlace(), start_limit_s=3.0, poll_s=0.05)
     with running(api, lambda _: _waiting("ImagePullBackOff")), pytest.raises(PodNotStarted) as raised:
         impatient.existing(["clicks"])
     assert raised.value.given == "ImagePullBackOff"
