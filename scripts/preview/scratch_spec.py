@@ -75,14 +75,29 @@ def written(spec: SpecFile, scratch: Scratch, folder: Path, beside: Sequence[Pat
     """
     document = copy.deepcopy(spec.document.data)
     document["spec"] = {**_without_dropped(document["spec"]), **_of_a_run(spec, scratch)}
+    return saved(spec, document, folder, beside)
+
+
+def saved(spec: SpecFile, document: Mapping[str, Any], folder: Path, beside: Sequence[Path]) -> SpecFile:
+    """Saves the document of a spec with the files beside the spec that it names.
+
+    Args:
+        spec: of the job.
+        document: the changed document.
+        folder: where it is saved.
+        beside: folders in which its files are looked up, in this order.
+
+    Raises:
+        PenstockError: what is wrong with it.
+    """
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / "spec.yaml"
     path.write_text(yaml.safe_dump(document, sort_keys=False, allow_unicode=True), encoding="utf-8")
-    copy_schemas(spec, folder, beside)
+    _copy_schemas(spec, folder, beside)
     return load(path)
 
 
-def copy_schemas(spec: SpecFile, folder: Path, beside: Sequence[Path]) -> None:
+def _copy_schemas(spec: SpecFile, folder: Path, beside: Sequence[Path]) -> None:
     """Copies the Avro schemas that the sources of a spec name; one that is nowhere is left to the spec's own error.
 
     Args:

@@ -7,10 +7,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import yaml
-
-from penstock.jobs.spec import SpecFile, load
-from penstock.scripts.preview.scratch_spec import copy_schemas
+from penstock.jobs.spec import SpecFile
+from penstock.scripts.preview.scratch_spec import saved
 from penstock.scripts.profiling.errors import NotProfiled
 
 # What says how the job is run elsewhere, what belongs to its topics, and what the run decides.
@@ -69,11 +67,7 @@ def written(spec: SpecFile, slots: int, folder: Path, beside: Sequence[Path]) ->
         "sparkConf": {key: value for key, value in asked.get("sparkConf", {}).items() if not key.startswith(_OF_SLOTS)},
         "local": {name: value for name, value in asked.get("local", {}).items() if name == "connections"},
     }
-    folder.mkdir(parents=True, exist_ok=True)
-    path = folder / "spec.yaml"
-    path.write_text(yaml.safe_dump(document, sort_keys=False, allow_unicode=True), encoding="utf-8")
-    copy_schemas(spec, folder, beside)
-    return load(path)
+    return saved(spec, document, folder, beside)
 
 
 def _sources(sources: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:

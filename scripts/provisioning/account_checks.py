@@ -6,11 +6,9 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
 
-from botocore.exceptions import ClientError
-
 from penstock.infra.image_tag import image_tags
 from penstock.jobs.spec import load
-from penstock.scripts.provisioning.aws_access import AwsAccess, Caller, code_of, translated
+from penstock.scripts.provisioning.aws_access import AwsAccess, Caller, if_there, translated
 from penstock.scripts.provisioning.finding import OK, Finding, missing
 from penstock.scripts.provisioning.import_blocks import TAG
 from penstock.scripts.render.node_shares import counted
@@ -18,11 +16,6 @@ from penstock.sizing.errors import PenstockError
 
 # Source: Amazon EC2 User Guide, "Service-linked role for Spot Instance requests".
 SPOT_ROLE = "AWSServiceRoleForEC2Spot"
-_ABSENT = {
-    "NoSuchEntity",
-    "ImageNotFoundException",
-    "RepositoryNotFoundException",
-}
 
 
 def look(aws: AwsAccess, caller: Caller) -> list[Finding]:
@@ -83,7 +76,7 @@ def _images(aws: AwsAccess) -> Finding | None:
         for job, tag in image_tags(aws.environment, [load(path).job.metadata.name for path in spec.job_paths]).items():
             jobs_of.setdefault(tag, []).append(job)
         for tag, jobs in jobs_of.items():
-            if not _answer(partial(ecr.describe_images, repositoryName=repository, imageIds=[{"imageTag": tag}])):
+            if not if_there(partial(ecr.describe_images, repositoryName=repository, imageIds=[{"imageTag": tag}])):
                 fix = f"push {repository}:{tag} before the stack jobs-charts is deployed: penstock image build --push, or the pipeline"
                 yield f"{repository} has no tag {tag}, which {counted(len(jobs), 'job')} would run: {', '.join(jobs)}", fix
 
@@ -112,22 +105,12 @@ def _principal(aws: AwsAccess, arn: str) -> Any:
 
 
 def _role(aws: AwsAccess, name: str) -> dict[str, Any] | None:
-    role: dict[str, Any] | None = _answer(lambda: aws.client("iam").get_role(RoleName=name)["Role"])
+    role: dict[str, Any] | None = if_there(lambda: aws.client("iam").get_role(RoleName=name)["Role"])
     return role
 
 
 def _exists(ask: Callable[[], Any]) -> bool:
-    return _answer(ask) is not None
-
-
-def _answer(ask: Callable[[], Any]) -> Any:
-    """An answer of AWS; None if there is no such thing."""
-    try:
-        return ask()
-    except ClientError as error:
-        if code_of(error) in _ABSENT:
-            return None
-        raise
+    return if_there(ask) is not None
 
 
 def is_principal(caller: Caller, arn: str) -> bool:

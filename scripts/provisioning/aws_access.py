@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
@@ -35,6 +35,14 @@ ATTEMPTS = 3
 # Exceptions of boto3 for missing or incomplete credentials.
 NO_CREDENTIALS = (NoCredentialsError, PartialCredentialsError, ProfileNotFound, CredentialRetrievalError, SSOError, TokenRetrievalError)
 # Source: AWS STS and IAM, "Common errors", and the corresponding codes of S3, EC2 and the JSON services.
+# What IAM, ECR, EKS and EC2 answer of something that does not exist.
+_ABSENT = {
+    "NoSuchEntity",
+    "ImageNotFoundException",
+    "RepositoryNotFoundException",
+    "ResourceNotFoundException",
+    "InvalidGroup.NotFound",
+}
 _EXPIRED = {"ExpiredToken", "ExpiredTokenException", "RequestExpired"}
 _WRONG = {
     "InvalidClientTokenId",
@@ -205,6 +213,16 @@ def translated(place: str) -> Iterator[None]:
 def code_of(error: ClientError) -> str:
     """Return the error code from AWS."""
     return str(error.response.get("Error", {}).get("Code", ""))
+
+
+def if_there(ask: Callable[[], Any]) -> Any:
+    """An answer of AWS; None if what is asked for does not exist."""
+    try:
+        return ask()
+    except ClientError as error:
+        if code_of(error) in _ABSENT:
+            return None
+        raise
 
 
 def _refused(error: ClientError, place: str) -> CredentialsRefused | AwsRefused:

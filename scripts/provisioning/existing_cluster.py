@@ -5,16 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from botocore.exceptions import ClientError
-
 from penstock.infra.environment import Environment
 from penstock.infra.parts.existing_cluster import ExistingCluster
-from penstock.scripts.provisioning.aws_access import AwsAccess, code_of, translated
+from penstock.scripts.provisioning.aws_access import AwsAccess, if_there, translated
 from penstock.scripts.provisioning.errors import AlreadyAdmitted, ClusterDiffers, ClusterNotFound, ClusterUnfit, KarpenterUnfit
 from penstock.scripts.provisioning.import_blocks import TAG
 from penstock.sizing.errors import DocumentError, PenstockError, raise_all
 
-_ABSENT = {"ResourceNotFoundException", "NoSuchEntity", "InvalidGroup.NotFound"}
 # Source: Amazon EKS API reference, Cluster, status: it serves its API while it is updated.
 _SERVING = ("ACTIVE", "UPDATING")
 AGENT = "eks-pod-identity-agent"
@@ -40,7 +37,7 @@ def check(aws: AwsAccess) -> str | None:
         return None
     with translated(f"EKS in {environment.spec.region}"):
         eks = aws.client("eks")
-        described = _answer(lambda: eks.describe_cluster(name=existing.name)["cluster"])
+        described = if_there(lambda: eks.describe_cluster(name=existing.name)["cluster"])
         if described is None:
             need = f"a cluster of account {environment.spec.account} in {environment.spec.region}"
             fix = f"correct the name; list them with: aws eks list-clusters --region {environment.spec.region}"
@@ -75,7 +72,7 @@ def _what_pods_need(aws: AwsAccess, existing: ExistingCluster, described: Mappin
         yield _unfit(aws, f"its authentication mode is {mode}", need, f"have its owners run: {command}")
     # EKS Auto Mode has the agent built in.
     automatic = described.get("computeConfig", {}).get("enabled", False)
-    if not automatic and _answer(lambda: eks.describe_addon(clusterName=name, addonName=AGENT)) is None:
+    if not automatic and if_there(lambda: eks.describe_addon(clusterName=name, addonName=AGENT)) is None:
         command = f"aws eks create-addon --region {region} --cluster-name {name} --addon-name {AGENT}"
         yield _unfit(aws, f"it has no add-on {AGENT}", "the add-on, through which pods get their roles", f"have its owners run: {command}")
 
@@ -83,7 +80,7 @@ def _what_pods_need(aws: AwsAccess, existing: ExistingCluster, described: Mappin
 def _groups(aws: AwsAccess, existing: ExistingCluster, described: Mapping[str, Any]) -> Iterator[PenstockError]:
     ec2, vpc = aws.client("ec2"), described["resourcesVpcConfig"]["vpcId"]
     for index, id in enumerate(existing.security_group_ids):
-        groups = _answer(_bound(ec2.describe_security_groups, GroupIds=[id]))
+        groups = if_there(_bound(ec2.describe_security_groups, GroupIds=[id]))
         place = groups["SecurityGroups"][0]["VpcId"] if groups else "no VPC of this account"
         if place != vpc:
             need, fix = f"a security group of {vpc}, the cluster's VPC; it is in {place}", "correct the id"
@@ -94,7 +91,7 @@ def _karpenter(aws: AwsAccess, existing: ExistingCluster, described: Mapping[str
     if existing.karpenter == "create":
         yield from _other_controller(aws)
     elif existing.node_role is not None:
-        role = _answer(_bound(aws.client("iam").get_role, RoleName=existing.node_role))
+        role = if_there(_bound(aws.client("iam").get_role, RoleName=existing.node_role))
         if role is None:
             need = f"an IAM role of account {aws.environment.spec.account}, that of the nodes of its Karpenter"
             yield _at(aws.environment, KarpenterUnfit(given=f"{existing.node_role} does not exist", need=need, fix=_ROLE_FIX), "nodeRole")
@@ -158,7 +155,7 @@ def _entries(aws: AwsAccess, existing: ExistingCluster, described: Mapping[str, 
     """Administrators that have access already, by entries that are not the environment's."""
     eks = aws.client("eks")
     for index, arn in enumerate(aws.environment.spec.eks.admins if aws.environment.spec.eks else ()):
-        entry = _answer(_bound(eks.describe_access_entry, clusterName=existing.name, principalArn=arn))
+        entry = if_there(_bound(eks.describe_access_entry, clusterName=existing.name, principalArn=arn))
         if entry is not None and entry["accessEntry"].get("tags", {}).get(TAG) != aws.environment.name:
             need = f"a principal without an access entry in {existing.name}: the entry of this one belongs to the cluster's owners"
             fault = AlreadyAdmitted(given=arn, need=need, fix="remove it from admins")
@@ -167,7 +164,7 @@ def _entries(aws: AwsAccess, existing: ExistingCluster, described: Mapping[str, 
 
 def _admitted(aws: AwsAccess, existing: ExistingCluster, arn: str) -> bool:
     entry = _bound(aws.client("eks").describe_access_entry, clusterName=existing.name, principalArn=arn)
-    return _answer(entry) is not None
+    return if_there(entry) is not None
 
 
 _ROLE_FIX = "nodeRole: the name of the role in the EC2NodeClass of its Karpenter, spec.role"
@@ -183,13 +180,3 @@ def _at(environment: Environment, fault: DocumentError, *field: str | int) -> Do
 
 def _bound(ask: Callable[..., Any], **asked: Any) -> Callable[[], Any]:
     return lambda: ask(**asked)
-
-
-def _answer(ask: Callable[[], Any]) -> Any:
-    """An answer of AWS; None if there is no such thing."""
-    try:
-        return ask()
-    except ClientError as error:
-        if code_of(error) in _ABSENT:
-            return None
-        raise
