@@ -42,11 +42,10 @@ EITHER = " or "
 # Tiers that run in several processes, at most this many: a file's tests stay together, with what they share. The tests of the tier fast are
 # CPU-bound; beyond eight processes the longest file is all that is left. In the tiers spark and executors each process has a Spark session,
 # a broker and an emulated S3 of its own, 3 to 6 GiB.
-_MOST_PROCESSES = {"fast": 8, "executors": 2}
-# Tiers that mostly wait, so that the number of cores does not matter: a small micro-batch waits for its tasks, S3 and the broker, and two
-# processes keep two cores busy for less than half of the time; Terraform's provider waits a minute for S3 to propagate lifecycle rules of
-# new buckets. A process of the tier emulated has at most one local run, 3 GiB.
-_WAITING_PROCESSES = {"spark": 3, "emulated": 4}
+_MOST_PROCESSES = {"fast": 8, "spark": 2, "executors": 2}
+# Tiers that mostly wait, so that the number of cores does not matter: Terraform's provider waits a minute for S3 to propagate the lifecycle
+# rules of new buckets. A process of the tier emulated has at most one local run, 3 GiB.
+_WAITING_PROCESSES = {"emulated": 4}
 # Tiers that run beside each other if both are asked for: each keeps one core busy, and waits for its servers for much of the time.
 _TOGETHER = ("localstack", "kube")
 # Source: pytest-xdist's documentation, "Running tests across multiple CPUs".
