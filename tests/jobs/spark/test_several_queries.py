@@ -222,6 +222,7 @@ def test_a_query_that_is_killed_between_the_commits_of_the_other_loses_and_repea
     assert _totals(running) == ({"a": 3}, {"data": 3, "odd": 1, "quarantined": 1})
 
 
+@pytest.mark.chaos
 def test_partitions_added_while_the_queries_run_are_read_by_both(surroundings: Surroundings) -> None:
     job = _job(surroundings, "one source")
     job.feed("a", _row("one"))
@@ -272,6 +273,7 @@ def test_a_bounded_run_is_finished_when_all_queries_have_closed(surroundings: Su
     _hold_it_is_finished(job, running)
 
 
+@pytest.mark.chaos
 @pytest.mark.parametrize("query", ["", "other"])
 def test_a_bounded_run_goes_on_for_the_query_that_had_not_ended(surroundings: Surroundings, query: str) -> None:
     job, record = _bounded(surroundings), Checkpoint.record

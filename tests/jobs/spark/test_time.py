@@ -177,6 +177,7 @@ def test_a_partition_that_lags_in_a_catch_up_is_not_idle_and_loses_no_row(surrou
     assert job.side_outputs("late") == []
 
 
+@pytest.mark.chaos
 def test_an_idle_input_holds_no_join_back_across_a_restart_and_takes_part_again_when_it_returns(surroundings: Surroundings) -> None:
     time = {"field": "at", "outOfOrderness": "10s", "idleness": "1s"}
     job = surroundings.job("tests.jobs.spark.apps.left_pairs", sources={"a": 1, "b": 1}, time=time)

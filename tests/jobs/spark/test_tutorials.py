@@ -82,6 +82,7 @@ class TestThePlainJob:
         files = [json.loads(line) for file in tmp_path.glob("files/country=DE/*.json") for line in file.read_text().splitlines()]
         assert [(row["orders"], row["revenue"]) for row in files] == [(2, 1520.0)]
 
+    @pytest.mark.chaos
     def test_it_loses_the_rows_of_a_partition_that_lags(self, old: OldJob, shown: SimpleNamespace) -> None:
         with old.running():
             for batch in shown.LAGGING:
