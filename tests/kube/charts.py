@@ -20,6 +20,9 @@ _STAND_INS = {
     "repository_url": "111122223333.dkr.ecr.us-east-1.amazonaws.com/penstock-production/jobs",
     "checkpointsbucket": "penstock-production-checkpoints",
     "outputbucket": "penstock-production-output",
+    "security_group_id": "sg-0123456789abcdef0",
+    # Of the subnets, which end with the zone: private-us-east-1aid.
+    **{f"{zone}id": f"subnet-0123456789abcdef{number}" for number, zone in enumerate("abc")},
     "arn": "arn:aws:iam::111122223333:role/penstock-production-stand-in",
     "name": "penstock-production-stand-in",
 }
