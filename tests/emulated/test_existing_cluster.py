@@ -169,7 +169,7 @@ def test_administrators_whom_its_owners_have_admitted_are_not_admitted_again(giv
 
 
 @pytest.mark.timeout(1_200)
-@pytest.mark.parametrize("cluster", [THEIRS, OURS], ids=["their-karpenter", "our-karpenter"])
+@pytest.mark.parametrize("cluster", [THEIRS, pytest.param(OURS, marks=pytest.mark.chaos)], ids=["their-karpenter", "our-karpenter"])
 def test_stacks_are_applied_planned_again_and_destroyed_and_what_was_there_stays_as_it_was(
     given: Callable[..., AwsAccess], tmp_path: Path, cluster: dict[str, Any]
 ) -> None:

@@ -173,7 +173,7 @@ def test_what_can_not_be_made_is_refused_with_its_source(broker: KafkaBroker, cl
         (("--rate", "10", "--seconds", "-1"), "a number of seconds above 0"),
         (("--rate", "10"), "--environment ENV or --brokers HOST:PORT"),
         (("--rate", "10", "--brokers", "127.0.0.1:9", "--security", "iam"), "the region of the brokers"),
-        (("--rate", "10", "--brokers", "127.0.0.1:9", "--security", "sasl-scram"), "--secret ARN, which has user and password"),
+        (("--rate", "10", "--brokers", "127.0.0.1:9", "--security", "sasl-scram"), "--secret ARN, which has the client's credentials"),
         (("--rate", "10", "--secret", "kafka"), "is not the whole ARN of a secret"),
         ((), "--rate"),
     ],
