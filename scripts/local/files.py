@@ -23,9 +23,10 @@ def source_of(spec: SpecFile, path: str) -> FilesSource | None:
 def make_buckets(s3: S3Client, spec: SpecFile) -> None:
     """Creates the buckets that the spec names: on AWS they exist already."""
     job = spec.job.spec
-    named = {source.bucket for source in job.file_sources.values()} | {sink.bucket for sink in job.file_sinks.values()} - {None}
+    read, written = [one.bucket for one in job.file_sources.values()], [one.bucket for one in job.file_sinks.values()]
+    named = {bucket for bucket in (*read, *written) if bucket is not None}
     there = {bucket["Name"] for bucket in s3.list_buckets()["Buckets"]} if named else set()
-    for name in sorted(bucket for bucket in named - there if bucket is not None):
+    for name in sorted(named - there):
         s3.create_bucket(Bucket=name, **location(s3.meta.region_name))
 
 

@@ -13,6 +13,7 @@ from penstock.jobs.spec import SpecFile
 from penstock.jobs.spec.requested_topics import asked_topics
 from penstock.scripts.emulation.emulated_aws import EmulatedAws
 from penstock.scripts.local import kafka_topics
+from penstock.scripts.local.files import make_buckets
 from penstock.scripts.local.kafka_broker import KafkaBroker
 from penstock.scripts.local.servers.starting import LocalServers
 from penstock.scripts.profiling.backlog_input import Backlog, TopicInput
@@ -51,6 +52,7 @@ class MeasuredPlace:
             held.enter_context(self.servers)
             for bucket in (CHECKPOINTS, OUTPUT):
                 self.s3.create_bucket(Bucket=bucket)
+            make_buckets(self.s3, self._spec)
             self._held = held.pop_all()
         return self
 

@@ -92,7 +92,9 @@ def test_one_that_does_not_exist_is_named(given: Callable[..., AwsAccess], tmp_p
 
 def test_another_version_and_another_vpc_are_found_together(given: Callable[..., AwsAccess], tmp_path: Path) -> None:
     access = given(THEIRS)
-    vpc = access.environment.spec.network.existing.vpc_id if access.environment.spec.network.existing else ""  # type: ignore[union-attr]
+    asked = access.environment.spec.network
+    assert asked is not None and asked.existing is not None
+    vpc = asked.existing.vpc_id
 
     def other(spec: dict[str, Any]) -> None:
         spec["eks"]["version"] = "1.34"
