@@ -83,10 +83,19 @@ def _make(folder: Path, temporary: Path, cache: Cache, steps: Steps) -> None:
             step.said = f"an archive of Spark's classes, {made.stat().st_size / 1e6:.0f} MB"
     shutil.rmtree(work, ignore_errors=True)
     cache.put(into, folder)
+    _remove_those_before(folder)
+
+
+def _remove_those_before(folder: Path) -> None:
+    """Archives for jars that this environment had before. JVMs that run keep what they have mapped."""
+    for other in folder.parent.glob(f"{folder.name.partition('-')[0]}-*"):
+        if other != folder:
+            shutil.rmtree(other, ignore_errors=True)
 
 
 def _folder(cache: Cache) -> Path:
-    """By all that an archive depends on: the class path, by the keys in its folders, the JVM, and the program that loads the classes."""
+    """By all that an archive depends on: the class path, by the keys in its folders and Spark's jars, the JVM, and the program that loads
+    the classes."""
     java = _java_home()
     release = java / "release"
     known = [
@@ -96,8 +105,14 @@ def _folder(cache: Cache) -> Path:
         java,
         Path(__file__).with_name("class_data_training.py").read_text(),
     ]
-    text = "\n".join(map(str, known)).encode() + (release.read_bytes() if release.is_file() else b"")
-    return cache.folder / _NAME / locks.key(text)
+    of = "\n".join(map(str, known)).encode() + (release.read_bytes() if release.is_file() else b"")
+    return cache.folder / _NAME / f"{locks.key(of)}-{locks.key(_times(cache).encode())}"
+
+
+def _times(cache: Cache) -> str:
+    """Sizes and times of the jars, which a JVM compares with those of the archive. An environment that is made again has other times."""
+    jars = [*layout.spark_jars(cache), *sorted((spark_home() / "jars").glob("*.jar"))]
+    return "\n".join(f"{jar.name} {stat.st_size} {stat.st_mtime_ns}" for jar in jars for stat in [jar.stat()])
 
 
 def _java_home() -> Path:

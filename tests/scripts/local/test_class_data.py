@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -44,6 +45,30 @@ def test_another_jvm_gets_another_archive(cache: Cache, tmp_path: Path, monkeypa
         monkeypatch.setenv("JAVA_HOME", str(home))
         entries.append(class_data._folder(cache))
     assert len(set(entries)) == 2
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Of a Spark with one jar, which has no Python to make an archive with."""
+    jars = tmp_path / "pyspark" / "jars"
+    jars.mkdir(parents=True)
+    (jars / "spark-core.jar").write_bytes(b"classes")
+    monkeypatch.setattr(class_data, "spark_home", lambda: jars.parent)
+    monkeypatch.setattr(class_data, "_TRAINING", "no.module.of.this.name")
+    return jars.parent
+
+
+def test_an_environment_that_is_made_again_gets_another_archive(cache: Cache, home: Path) -> None:
+    """Its jars have other times, and a JVM ignores an archive for those, without a word."""
+    before = class_data._folder(cache)
+    class_data.make(Steps(), cache)
+    assert before.is_dir()
+    os.utime(home / "jars" / "spark-core.jar", (1, 1))
+    after = class_data._folder(cache)
+    assert after != before
+    class_data.make(Steps(), cache)
+    # One has 200 MB.
+    assert list(before.parent.iterdir()) == [after]
 
 
 def test_the_session_that_loads_the_classes_has_the_settings_of_jobs() -> None:
