@@ -31,14 +31,33 @@ class Folder(NamedTuple):
     path: str
 
 
-def output_folders(job: SpecFile) -> list[Folder]:
-    """The folders that a job writes to, sorted, those of the output bucket first."""
-    folders = {Folder(sink.bucket, sink.path) for sink in job.job.spec.file_sinks.values()}
+def foreign(bucket: str | None, output: str) -> str | None:
+    """The bucket that a spec names; None if that is the environment's own.
+
+    Args:
+        bucket: named by the spec, None for the environment's.
+        output: name of the environment's output bucket.
+    """
+    return None if bucket == output else bucket
+
+
+def output_folders(job: SpecFile, output: str) -> list[Folder]:
+    """The folders that a job writes to, sorted, those of the output bucket first.
+
+    Args:
+        job: its spec.
+        output: name of the environment's output bucket.
+    """
+    folders = {Folder(foreign(sink.bucket, output), sink.path) for sink in job.job.spec.file_sinks.values()}
     return sorted(folders, key=lambda folder: (folder.bucket or "", folder.path))
 
 
-def refuse_shared_folders(jobs: Sequence[JobPlan]) -> None:
+def refuse_shared_folders(jobs: Sequence[JobPlan], output: str) -> None:
     """Rejects two jobs that could overwrite each other's files.
+
+    Args:
+        jobs: of an environment.
+        output: name of its output bucket.
 
     Raises:
         PenstockError: INF-051 for each such sink.
@@ -46,13 +65,13 @@ def refuse_shared_folders(jobs: Sequence[JobPlan]) -> None:
     owners: list[tuple[Folder, str]] = []
     faults: list[PenstockError] = []
     for job in jobs:
-        faults += [_overlap(job, name, folder, other) for name, folder, other in _taken(job.spec, owners)]
-        owners += [(folder, job.name) for folder in output_folders(job.spec)]
+        faults += [_overlap(job, name, folder, other) for name, folder, other in _taken(job.spec, output, owners)]
+        owners += [(folder, job.name) for folder in output_folders(job.spec, output)]
     raise_all(faults)
 
 
-def _taken(job: SpecFile, owners: Sequence[tuple[Folder, str]]) -> list[tuple[str, Folder, tuple[Folder, str]]]:
-    folders = [(name, Folder(sink.bucket, sink.path)) for name, sink in job.job.spec.file_sinks.items()]
+def _taken(job: SpecFile, output: str, owners: Sequence[tuple[Folder, str]]) -> list[tuple[str, Folder, tuple[Folder, str]]]:
+    folders = [(name, Folder(foreign(sink.bucket, output), sink.path)) for name, sink in job.job.spec.file_sinks.items()]
     return [(name, folder, owner) for name, folder in folders for owner in owners if _one_in_the_other(folder, owner[0])]
 
 
@@ -68,20 +87,24 @@ def _overlap(job: JobPlan, sink: str, folder: Folder, owner: tuple[Folder, str])
     return job.spec.document.locate(OutputsOverlap(path=dotted(place), given=folder.path, need=need, fix=f"path: {job.name}"), place)
 
 
-def refuse_inputs_that_begin_alike(jobs: Sequence[JobPlan]) -> None:
+def refuse_inputs_that_begin_alike(jobs: Sequence[JobPlan], output: str) -> None:
     """Rejects a job whose input is read by its path, with the input of another job beginning with that path: as a prefix of a listing,
     which the role needs as it is, ``in/clicks`` also gives the names of what is in ``in/clicks-2``.
+
+    Args:
+        jobs: of an environment.
+        output: name of its output bucket.
 
     Raises:
         PenstockError: INF-054 for each such source.
     """
-    inputs = [one for job in jobs for one in _inputs(job)]
+    inputs = [one for job in jobs for one in _inputs(job, output)]
     raise_all(_alike(one, other) for one in inputs for other in inputs if one.job.name != other.job.name and _begins(other, one))
 
 
-def _inputs(job: JobPlan) -> Iterator[_Input]:
+def _inputs(job: JobPlan, output: str) -> Iterator[_Input]:
     for name, source in job.spec.job.spec.file_sources.items():
-        yield _Input(job, name, source.bucket, source.path)
+        yield _Input(job, name, foreign(source.bucket, output), source.path)
 
 
 def _begins(other: _Input, one: _Input) -> bool:

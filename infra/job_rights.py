@@ -9,7 +9,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from penstock.infra.job_folders import output_folders
+from penstock.infra.job_folders import foreign, output_folders
 from penstock.infra.policies import Condition, Statement, allow
 from penstock.jobs.spec import SpecFile
 
@@ -24,12 +24,14 @@ class Buckets:
     Args:
         checkpoints_arn: of the bucket of the checkpoints.
         output_arn: of the bucket of the output.
+        output: its name, by which a spec may name it too.
         key_arn: of the KMS key of both.
         service: S3 in this region as KMS names it, ``s3.us-east-1.amazonaws.com``.
     """
 
     checkpoints_arn: str
     output_arn: str
+    output: str
     key_arn: str
     service: str
 
@@ -110,7 +112,7 @@ def _input(job: SpecFile, buckets: Buckets) -> list[Statement]:
 
 
 def _bucket_arn(name: str | None, buckets: Buckets) -> str:
-    if name is None:
+    if foreign(name, buckets.output) is None:
         return buckets.output_arn
     return f"arn:{buckets.output_arn.split(':')[1]}:s3:::{name}"
 
@@ -118,7 +120,7 @@ def _bucket_arn(name: str | None, buckets: Buckets) -> str:
 def _output(job: SpecFile, buckets: Buckets) -> list[Statement]:
     """Files that the job writes. For a bucket with another key, that key's policy must allow the job's role."""
     folders: dict[str, list[str]] = {}
-    for bucket, folder in output_folders(job):
+    for bucket, folder in output_folders(job, buckets.output):
         folders.setdefault(_bucket_arn(bucket, buckets), []).append(folder)
     if not folders:
         return []
@@ -149,8 +151,8 @@ def _with_all_below(paths: Sequence[str]) -> list[str]:
 
 def _key(job: SpecFile, buckets: Buckets) -> Statement:
     """Only through S3 and for these buckets. The encryption context is the bucket's ARN if it has a bucket key, else the object's."""
-    read = [source.bucket for source in job.job.spec.file_sources.values()]
-    written = [bucket for bucket, _ in output_folders(job)]
+    read = [foreign(source.bucket, buckets.output) for source in job.job.spec.file_sources.values()]
+    written = [bucket for bucket, _ in output_folders(job, buckets.output)]
     arns = [buckets.checkpoints_arn, *([buckets.output_arn] if None in (*read, *written) else [])]
     condition: Condition = {
         "StringEquals": {"kms:ViaService": buckets.service},

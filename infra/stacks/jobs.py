@@ -103,8 +103,8 @@ class JobsStack(AwsStack):
         self, scope: Construct, environment: Environment, plans: EnvironmentPlans, checkpoints: Checkpoints, kafka: Kafka, cluster: Cluster
     ) -> None:
         super().__init__(scope, STACK, environment)
-        refuse_shared_folders(plans.jobs)
-        refuse_inputs_that_begin_alike(plans.jobs)
+        refuse_shared_folders(plans.jobs, environment.spec.buckets.output)
+        refuse_inputs_that_begin_alike(plans.jobs, environment.spec.buckets.output)
         refuse_unknown_connections(plans.jobs, environment)
         self._cluster = cluster
         partition = aws.data_aws_partition.DataAwsPartition(self, "partition")
@@ -112,6 +112,7 @@ class JobsStack(AwsStack):
         buckets = Buckets(
             checkpoints_arn=checkpoints.checkpoints_bucket_arn,
             output_arn=checkpoints.output_bucket_arn,
+            output=environment.spec.buckets.output,
             key_arn=checkpoints.key_arn,
             service=f"s3.{environment.spec.region}.{partition.dns_suffix}",
         )

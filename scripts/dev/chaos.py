@@ -128,7 +128,9 @@ FAULTS = {
         "two deploys at once",
         "tests/emulated/test_deploy.py::test_of_two_deploys_at_once_the_second_says_who_holds_the_lock_and_how_to_go_on",
     ),
-    "own-rights": _fault("S3 denies what the statements of a job's own role don't allow", "tests/chaos/test_own_rights.py"),
+    "own-rights": _fault(
+        "S3, KMS, Secrets Manager and Kafka deny what the statements of a job's own role don't allow", "tests/chaos/test_own_rights.py"
+    ),
     "killed-deploy": _fault("a deploy killed midway", "tests/chaos/test_killed_deploy.py"),
 }
 

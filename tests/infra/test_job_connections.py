@@ -35,7 +35,7 @@ ALERTS = {"kind": "http", "secret": SECRET.format("alerts")}
 CREDIT = {"kind": "http", "url": "https://credit.example:8443"}
 OTHER = {"kind": "redis", "url": "rediss://cache.example/0", "secret": SECRET.format("other")}
 BUCKETS = Buckets(
-    checkpoints_arn="arn:aws:s3:::c", output_arn="arn:aws:s3:::o", key_arn="arn:aws:kms:k", service="s3.us-east-1.amazonaws.com"
+    checkpoints_arn="arn:aws:s3:::c", output_arn="arn:aws:s3:::o", output="o", key_arn="arn:aws:kms:k", service="s3.us-east-1.amazonaws.com"
 )
 
 

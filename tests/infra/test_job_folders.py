@@ -33,7 +33,7 @@ def two_jobs(folder: Path, first: dict[str, Any], second: dict[str, Any]) -> Env
 @pytest.mark.parametrize(("first", "second"), [("data", "data"), ("data", "data/two"), ("data/one", "data")])
 def test_two_jobs_that_write_to_one_folder_are_refused_with_the_line(tmp_path: Path, first: str, second: str) -> None:
     with pytest.raises(PenstockError) as raised:
-        refuse_shared_folders(two_jobs(tmp_path, {"path": first}, {"path": second}).jobs)
+        refuse_shared_folders(two_jobs(tmp_path, {"path": first}, {"path": second}).jobs, "the-output")
     (fault,) = raised.value.errors
     assert isinstance(fault, OutputsOverlap)
     assert fault.path == "spec.sinks.out.files.path"
@@ -43,14 +43,24 @@ def test_two_jobs_that_write_to_one_folder_are_refused_with_the_line(tmp_path: P
 
 
 def test_folders_that_only_begin_alike_are_two(tmp_path: Path) -> None:
-    refuse_shared_folders(two_jobs(tmp_path, {"path": "data"}, {"path": "data-2"}).jobs)
+    refuse_shared_folders(two_jobs(tmp_path, {"path": "data"}, {"path": "data-2"}).jobs, "the-output")
 
 
 def test_one_path_in_two_buckets_is_two_folders(tmp_path: Path) -> None:
     two = two_jobs(tmp_path, {"path": "data"}, {"path": "data", "bucket": "lake"}).jobs
-    refuse_shared_folders(two)
+    refuse_shared_folders(two, "the-output")
     with pytest.raises(OutputsOverlap):
-        refuse_shared_folders(two_jobs(tmp_path, {"path": "data", "bucket": "lake"}, {"path": "data/two", "bucket": "lake"}).jobs)
+        refuse_shared_folders(
+            two_jobs(tmp_path, {"path": "data", "bucket": "lake"}, {"path": "data/two", "bucket": "lake"}).jobs, "the-output"
+        )
+
+
+def test_the_output_bucket_by_its_name_is_the_one_without(tmp_path: Path) -> None:
+    with pytest.raises(OutputsOverlap):
+        refuse_shared_folders(two_jobs(tmp_path, {"path": "data"}, {"path": "data", "bucket": "the-output"}).jobs, "the-output")
+    with pytest.raises(InputsOverlap):
+        two = reading(tmp_path, {"path": "in/a-2"}, {"path": "in/a", "bucket": "the-output"}).jobs
+        refuse_inputs_that_begin_alike(two, "the-output")
 
 
 def reading(folder: Path, first: dict[str, Any], second: dict[str, Any]) -> EnvironmentPlans:
@@ -63,7 +73,7 @@ def reading(folder: Path, first: dict[str, Any], second: dict[str, Any]) -> Envi
 @pytest.mark.parametrize(("first", "second"), [("in/a-2", "in/a"), ("in", "i"), ("clicks-eu/x", "clicks")])
 def test_a_path_that_begins_like_the_input_of_another_job_is_refused_with_the_line(tmp_path: Path, first: str, second: str) -> None:
     with pytest.raises(PenstockError) as raised:
-        refuse_inputs_that_begin_alike(reading(tmp_path, {"path": first}, {"path": second}).jobs)
+        refuse_inputs_that_begin_alike(reading(tmp_path, {"path": first}, {"path": second}).jobs, "the-output")
     (fault,) = raised.value.errors
     assert isinstance(fault, InputsOverlap)
     assert (fault.path, fault.given) == ("spec.sources.a.files.path", second)
@@ -82,4 +92,4 @@ def test_a_path_that_begins_like_the_input_of_another_job_is_refused_with_the_li
     ids=["one folder", "a folder in the other", "two folders", "two buckets"],
 )
 def test_inputs_that_no_listing_confuses_are_taken(tmp_path: Path, first: dict[str, Any], second: dict[str, Any]) -> None:
-    refuse_inputs_that_begin_alike(reading(tmp_path, first, second).jobs)
+    refuse_inputs_that_begin_alike(reading(tmp_path, first, second).jobs, "the-output")

@@ -19,7 +19,7 @@ from tests.infra.iam_evaluation import allowed
 SPECS = Path(__file__).resolve().parents[2] / "jobs/specs"
 CHECKPOINTS, OUTPUT = "arn:aws:s3:::the-checkpoints", "arn:aws:s3:::the-output"
 KEY = "arn:aws:kms:us-east-1:111122223333:key/1"
-BUCKETS = Buckets(checkpoints_arn=CHECKPOINTS, output_arn=OUTPUT, key_arn=KEY, service="s3.us-east-1.amazonaws.com")
+BUCKETS = Buckets(checkpoints_arn=CHECKPOINTS, output_arn=OUTPUT, output="the-output", key_arn=KEY, service="s3.us-east-1.amazonaws.com")
 KAFKA = "arn:aws:kafka:us-east-1:111122223333"
 BROKERS = Brokers(*(f"{KAFKA}:{kind}/the-brokers/uuid-1" for kind in ("cluster", "topic", "group", "transactional-id")))
 
@@ -273,6 +273,15 @@ def test_what_a_job_does_not_have_it_has_no_rights_for(tmp_path: Path) -> None:
     assert files["ConnectToBrokers"]["Action"] == ["kafka-cluster:Connect"]
 
 
+def test_the_output_bucket_by_its_name_is_what_it_is_without(tmp_path: Path) -> None:
+    def granted(**bucket: str) -> list[Statement]:
+        sources = {"a": {"files": {"path": "in", **bucket}}}
+        return statements(spec(tmp_path, "one", sources=sources, sinks={"out": {"files": {"path": "out", **bucket}}}), BUCKETS, None)
+
+    assert granted(bucket="the-output") == granted()
+    assert granted(bucket="the-lake") != granted()
+
+
 def test_brokers_that_do_not_ask_iam_need_no_rights() -> None:
     granted = statements(load(SPECS / "user_credit.yaml"), BUCKETS, None)
     assert not [action for statement in granted for action in statement["Action"] if action.startswith("kafka")]
@@ -280,11 +289,11 @@ def test_brokers_that_do_not_ask_iam_need_no_rights() -> None:
 
 def test_no_two_jobs_of_the_shipped_environments_touch_each_others_folders() -> None:
     jobs = plans(load_environment("production")).jobs
-    refuse_shared_folders(jobs)
-    refuse_inputs_that_begin_alike(jobs)
+    refuse_shared_folders(jobs, "the-output")
+    refuse_inputs_that_begin_alike(jobs, "the-output")
     for job in jobs:
         rights = statements(job.spec, BUCKETS, BROKERS)
         for other in (other for other in jobs if other.name != job.name):
-            folders = [f"{CHECKPOINTS}/{other.name}", *(f"{OUTPUT}/{folder.path}" for folder in output_folders(other.spec))]
+            folders = [f"{CHECKPOINTS}/{other.name}", *(f"{OUTPUT}/{folder.path}" for folder in output_folders(other.spec, "the-output"))]
             for action in ("s3:GetObject", "s3:PutObject", "s3:DeleteObject"):
                 assert not any(may(rights, action, f"{folder}/x") for folder in folders)
