@@ -12,6 +12,7 @@ import uuid
 from contextlib import ExitStack
 from pathlib import Path
 from types import TracebackType
+from typing import Self
 
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
@@ -85,7 +86,7 @@ class KafkaBroker:
         self._supervised: SupervisedProcess | None = None
         self._port = 0
 
-    def __enter__(self) -> KafkaBroker:
+    def __enter__(self) -> Self:
         return self.start()
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
@@ -102,7 +103,7 @@ class KafkaBroker:
         assert self._supervised is not None
         return self._supervised.pid
 
-    def start(self) -> KafkaBroker:
+    def start(self) -> Self:
         """Formats a data folder, starts the broker and waits until it responds.
 
         Raises:

@@ -276,7 +276,8 @@ def test_what_a_job_does_not_have_it_has_no_rights_for(tmp_path: Path) -> None:
 def test_the_output_bucket_by_its_name_is_what_it_is_without(tmp_path: Path) -> None:
     def granted(**bucket: str) -> list[Statement]:
         sources = {"a": {"files": {"path": "in", **bucket}}}
-        return statements(spec(tmp_path, "one", sources=sources, sinks={"out": {"files": {"path": "out", **bucket}}}), BUCKETS, None)
+        sinks = {"out": {"files": {"path": "out", **bucket}}}
+        return statements(spec(tmp_path, "one", sources=sources, sinks=sinks, local={}), BUCKETS, None)
 
     assert granted(bucket="the-output") == granted()
     assert granted(bucket="the-lake") != granted()
