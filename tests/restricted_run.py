@@ -5,6 +5,7 @@ reads its output has all rights.
 from __future__ import annotations
 
 import json
+import uuid
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -153,7 +154,7 @@ def _secret(local: LocalEnvironment) -> str:
         aws_secret_access_key=known["AWS_SECRET_ACCESS_KEY"],
     )
     text = json.dumps({"username": USER, "password": PASSWORD})
-    return str(client.create_secret(Name="AmazonMSK_jobs", SecretString=text)["ARN"])
+    return str(client.create_secret(Name=f"AmazonMSK_{uuid.uuid4().hex}", SecretString=text)["ARN"])
 
 
 def _buckets(environment: Environment, key: str) -> Buckets:

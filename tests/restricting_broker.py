@@ -55,10 +55,10 @@ class RestrictingBroker(SecuredBroker):
         for one in admin.create_acls(list(dict.fromkeys(acls(statements)))).values():
             one.result()
 
-    def decided(self, result: Literal["ALLOWED", "DENIED"]) -> set[tuple[str, str, str]]:
-        """Operation, type and name of the resource of all that `USER` was allowed, or denied."""
+    def decided(self, *results: Literal["ALLOWED", "DENIED", "HIDDEN"]) -> set[tuple[str, str, str]]:
+        """Operation, type and name of the resource of all that `USER` was allowed, denied, or denied without a word."""
         lines = [line.split(" ", 4) for line in self._decisions.read_text(encoding="utf-8").splitlines()]
-        return {(operation, kind, name) for user, said, operation, kind, name in lines if (user, said) == (USER, result)}
+        return {(operation, kind, name) for user, said, operation, kind, name in lines if user == USER and said in results}
 
     def _settings(self, controller_port: int) -> Path:
         settings = super()._settings(controller_port)

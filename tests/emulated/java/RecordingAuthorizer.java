@@ -10,8 +10,8 @@ import org.apache.kafka.server.authorizer.AuthorizableRequestContext;
 import org.apache.kafka.server.authorizer.AuthorizationResult;
 
 /**
- * Kafka's own authorizer, whose decisions it takes and writes to a file. As Kafka's log has it, a question is left out whose answer only
- * decides what a list shows.
+ * Kafka's own authorizer, whose decisions it takes and writes to a file. HIDDEN is what is denied without a line in Kafka's log, such as a
+ * topic that a list leaves out.
  */
 public final class RecordingAuthorizer extends StandardAuthorizer {
     @Override
@@ -20,10 +20,9 @@ public final class RecordingAuthorizer extends StandardAuthorizer {
         StringBuilder lines = new StringBuilder();
         for (int i = 0; i < actions.size(); i++) {
             Action action = actions.get(i);
-            if (results.get(i) == AuthorizationResult.ALLOWED || action.logIfDenied()) {
-                lines.append(String.join(" ", context.principal().getName(), results.get(i).name(), action.operation().name(),
-                    action.resourcePattern().resourceType().name(), action.resourcePattern().name())).append('\n');
-            }
+            boolean hidden = results.get(i) == AuthorizationResult.DENIED && !action.logIfDenied();
+            lines.append(String.join(" ", context.principal().getName(), hidden ? "HIDDEN" : results.get(i).name(),
+                action.operation().name(), action.resourcePattern().resourceType().name(), action.resourcePattern().name())).append('\n');
         }
         write(lines.toString());
         return results;
