@@ -236,6 +236,13 @@ class KafkaCredentialsRefused(RunFailed):
     title = "Kafka brokers rejected the credentials"
 
 
+class TopicAccessDenied(RunFailed):
+    """The brokers don't let the job's client describe a topic of the spec: its role, or its ACLs, lack a right."""
+
+    code = "JOB-125"
+    title = "Kafka brokers denied access to a topic"
+
+
 class TransactionsRefused(RunFailed):
     """The brokers do not allow an exactly-once sink to write transactions with its settings."""
 

@@ -64,6 +64,7 @@ _ALWAYS: tuple[type[PenstockError], ...] = (
     errors.SavepointMissing,
     errors.SavepointNotTaken,
     errors.SecretUnusable,
+    errors.TopicAccessDenied,
     errors.TopicNotFound,
     errors.UnknownConnection,
 )

@@ -145,7 +145,7 @@ class Driver:
 
         Raises:
             PenstockError: JOB-001 to JOB-009, JOB-020 to JOB-023, JOB-050 to JOB-063, JOB-070, JOB-080 to JOB-086,
-                JOB-092 to JOB-099, JOB-101, JOB-105 to JOB-111.
+                JOB-092 to JOB-099, JOB-101, JOB-105 to JOB-111, JOB-125.
                 A query that hangs ends the driver by `hung`.
         """
         forget_ready()

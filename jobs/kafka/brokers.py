@@ -16,6 +16,7 @@ from penstock.jobs.configuration.kafka_access import KafkaAccess
 from penstock.jobs.errors import BrokersUnreachable, KafkaCredentialsRefused, NotCommitted, OffsetGone, RecordsGone, TopicNotFound
 from penstock.jobs.kafka.heard import Heard
 from penstock.jobs.kafka.security import client_settings
+from penstock.jobs.kafka.topic_access import hidden
 from penstock.jobs.spec import KafkaSource
 from penstock.jobs.spec.sources import STARTING_OFFSETS
 from penstock.jobs.spec.times import epoch_ms
@@ -50,7 +51,7 @@ class Brokers:
     """
 
     def __init__(self, access: KafkaAccess, group: str) -> None:
-        self._address = access.address
+        self._access = access
         self._group = group
         self._settings = {
             **client_settings(access),
@@ -68,12 +69,12 @@ class Brokers:
         """Topic -> number of partitions.
 
         Raises:
-            TopicNotFound: JOB-002, all missing topics at once.
+            TopicNotFound: JOB-002, TopicAccessDenied: JOB-125; all such topics at once.
             BrokersUnreachable: JOB-001; KafkaCredentialsRefused: JOB-111.
         """
         existing = self._topics()
         wanted = list(dict.fromkeys(topics))
-        raise_all(self._missing(topic, existing) for topic in wanted if topic not in existing)
+        self._refuse_missing(wanted, existing)
         return {topic: existing[topic] for topic in wanted}
 
     def starts(self, sources: Mapping[str, KafkaSource], *, begun: bool = False) -> dict[str, dict[str, dict[int, int]]]:
@@ -85,6 +86,7 @@ class Brokers:
 
         Raises:
             TopicNotFound: JOB-002, also for a pattern that matches no topic.
+            TopicAccessDenied: JOB-125.
             OffsetGone: JOB-020.
             NotCommitted: JOB-107.
             BrokersUnreachable: JOB-001; KafkaCredentialsRefused: JOB-111.
@@ -115,6 +117,7 @@ class Brokers:
 
         Raises:
             TopicNotFound: JOB-002, also for a pattern that matches no topic.
+            TopicAccessDenied: JOB-125.
             BrokersUnreachable: JOB-001; KafkaCredentialsRefused: JOB-111.
         """
         return {
@@ -217,7 +220,7 @@ class Brokers:
         """Source -> topic -> number of partitions."""
         existing = self._topics()
         topics = {name: self._of_source(source, existing) for name, source in sources.items()}
-        raise_all(self._missing(topic, existing) for topic in _once(topics) if topic not in existing)
+        self._refuse_missing(_once(topics), existing)
         return {name: {topic: existing[topic] for topic in names} for name, names in topics.items()}
 
     def _of_source(self, source: KafkaSource, existing: Iterable[str]) -> list[str]:
@@ -283,6 +286,16 @@ class Brokers:
         earliest, latest = _answer(lambda: consumer.get_watermark_offsets(place, timeout=TIMEOUT_S))
         return int(earliest), int(latest)
 
+    def _refuse_missing(self, topics: Iterable[str], existing: Mapping[str, int]) -> None:
+        missing = [topic for topic in topics if topic not in existing]
+        if not missing:
+            return
+        try:
+            denied = {error.path: error for error in hidden(self._access, missing, "read", TIMEOUT_S)}
+        except KafkaException as error:
+            raise self._unreachable(error) from None
+        raise_all(denied.get(one.path, one) for one in (self._missing(topic, existing) for topic in missing))
+
     def _missing(self, topic: str, known: Iterable[str]) -> TopicNotFound:
         names = _shown(known)
         close = difflib.get_close_matches(topic, names, n=1)
@@ -295,7 +308,9 @@ class Brokers:
         if (refused := self._heard.refused()) is not None:
             return refused
         need = f"a response within {TIMEOUT_S:.0f} s; client error: {error.args[0].str()}"
-        return BrokersUnreachable(path="brokers", given=self._address, need=need, fix="check the address, and that the broker is running")
+        return BrokersUnreachable(
+            path="brokers", given=self._access.address, need=need, fix="check the address, and that the broker is running"
+        )
 
 
 def _once(topics: Mapping[str, Iterable[str]]) -> dict[str, None]:

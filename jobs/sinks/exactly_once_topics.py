@@ -123,6 +123,7 @@ class ExactlyOnceTopic:
 
         Raises:
             TopicNotFound: JOB-002.
+            TopicAccessDenied: JOB-125.
             TransactionsRefused: JOB-060.
             ClientPropertiesRefused: JOB-110.
             KafkaCredentialsRefused: JOB-111.
@@ -131,7 +132,7 @@ class ExactlyOnceTopic:
         admin = admin_of(self.brokers, heard)
         settings: dict[str, int] = {}
         try:
-            known = cluster_with(admin, self.sink.topic)
+            known = cluster_with(admin, self.brokers, self.sink.topic)
             self.partitions = len(known.topics[self.sink.topic].partitions)
             settings = _settings(admin, next(iter(known.brokers)))
             # The brokers validate the time-out and the job's permission.

@@ -18,12 +18,14 @@ from penstock.jobs.configuration.kafka_access import KafkaAccess
 from penstock.jobs.errors import BrokersUnreachable, TopicNotFound
 from penstock.jobs.kafka.heard import Heard
 from penstock.jobs.kafka.security import client_settings
+from penstock.jobs.kafka.topic_access import hidden
 from penstock.jobs.sinks.kafka_records import records
 from penstock.jobs.sinks.sink import Batch, SinkContext
 from penstock.jobs.sinks.transactions import CALL_S, insist
 from penstock.jobs.spec import KafkaSink
 from penstock.jobs.spec.client_properties import as_text
 from penstock.jobs.spec.requested_topics import MAX_RECORD_BYTES
+from penstock.sizing.errors import raise_all
 
 # They take a task some 0.1 s of CPU time, the query included; a further task costs a tenth of that.
 ROWS_A_TASK = 5_000
@@ -55,11 +57,12 @@ class Topic:
             BrokersUnreachable: JOB-001.
             KafkaCredentialsRefused: JOB-111.
             TopicNotFound: JOB-002.
+            TopicAccessDenied: JOB-125.
         """
         heard = Heard(self.brokers)
         admin = admin_of(self.brokers, heard)
         try:
-            cluster_with(admin, self.sink.topic)
+            cluster_with(admin, self.brokers, self.sink.topic)
         except KafkaException as error:
             raise_if_refused(admin, heard)
             need = f"a response within {CALL_S:.0f} s; client error: {error.args[0].str()}"
@@ -99,15 +102,17 @@ def raise_if_refused(admin: AdminClient, heard: Heard) -> None:
         raise refused from None
 
 
-def cluster_with(admin: AdminClient, topic: str) -> ClusterMetadata:
+def cluster_with(admin: AdminClient, brokers: KafkaAccess, topic: str) -> ClusterMetadata:
     """The brokers' metadata of themselves and their topics.
 
     Raises:
-        TopicNotFound: JOB-002, a topic does not exist, or the job has no permission to describe it.
+        TopicNotFound: JOB-002.
+        TopicAccessDenied: JOB-125.
         KafkaException: the brokers did not respond.
     """
     known = insist(lambda: admin.list_topics(timeout=CALL_S))
     if topic not in known.topics:
-        need = "an existing topic that the job may write to"
+        raise_all(hidden(brokers, [topic], "write", CALL_S))
+        need = "an existing topic"
         raise TopicNotFound(path=f"topic {topic}", need=need, fix="create it, or correct its name")
     return known

@@ -59,8 +59,8 @@ def _of_kafka(spec: Path) -> set[str]:
         ("keyword_lines", "ReadInput", "JOB-003", "s3:GetObject"),
         ("error_logs", "UseKeyByS3", "JOB-009", "kms:GenerateDataKey"),
         ("error_logs", "ReadOwnSecrets", "JOB-052", "secretsmanager:GetSecretValue"),
-        ("error_logs", "ReadOwnTopics", "JOB-021", "DESCRIBE TOPIC"),
-        ("error_logs", "WriteOwnTopics", "JOB-021", "WRITE TOPIC"),
+        ("error_logs", "ReadOwnTopics", "JOB-125", "DESCRIBE TOPIC"),
+        ("error_logs", "WriteOwnTopics", "JOB-125", "DESCRIBE TOPIC"),
     ],
 )
 def test_a_job_with_one_statement_less_fails(
