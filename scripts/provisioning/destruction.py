@@ -102,15 +102,13 @@ class Destruction:
         if address is None:
             return
         # Imported here: an environment without a cluster needs no Kubernetes client.
-        from penstock.scripts.provisioning.draining import drain, drain_own
+        from penstock.scripts.provisioning.draining import Own, drain
         from penstock.scripts.provisioning.kubernetes_access import connected, eks_token
 
         reach(address, self._aws.environment)
         with connected(address, partial(eks_token, self._aws, address.name)) as api:
-            if existing:
-                drain_own(api, self._steps, jobs=self._jobs(destroy_actions), release=self._aws.environment.release("node-pools"))
-            else:
-                drain(api, self._steps)
+            own = Own(self._jobs(destroy_actions), self._aws.environment.release("node-pools")) if existing else None
+            drain(api, self._steps, own)
 
     def destroy(self, destroy_actions: Sequence[DestroyAction]) -> list[DestroyedStack]:
         """Destroy the stacks, each after those that need it.

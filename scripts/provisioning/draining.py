@@ -35,7 +35,7 @@ class Drained:
     """What was stopped and deleted.
 
     Args:
-        jobs: ``namespace/name`` of each running driver.
+        jobs: each running driver, ``namespace/name``; in a cluster that stays the name of its job.
         node_pools: names of the NodePools.
         node_claims: number of nodes.
     """
@@ -45,12 +45,33 @@ class Drained:
     node_claims: int
 
 
-def drain(api: client.ApiClient, steps: Steps, *, nodes_limit_s: float = NODES_LIMIT_S, pod_margin_s: float = POD_MARGIN_S) -> Drained:
+@dataclass(frozen=True)
+class Own:
+    """What an environment has in a cluster that stays.
+
+    Args:
+        jobs: names of its jobs.
+        release: the Helm release of its NodePools.
+    """
+
+    jobs: Sequence[str]
+    release: str
+
+
+def drain(
+    api: client.ApiClient,
+    steps: Steps,
+    own: Own | None = None,
+    *,
+    nodes_limit_s: float = NODES_LIMIT_S,
+    pod_margin_s: float = POD_MARGIN_S,
+) -> Drained:
     """Stop the jobs, each at the end of its micro-batch, and then the nodes.
 
     Args:
         api: client of the cluster's API.
         steps: receives a line per finished step.
+        own: in a cluster that stays, where jobs of other environments and NodePools of others go on; None: everything.
         nodes_limit_s: timeout in seconds for the nodes.
         pod_margin_s: seconds that a pod may take in addition to its own grace period.
 
@@ -60,45 +81,12 @@ def drain(api: client.ApiClient, steps: Steps, *, nodes_limit_s: float = NODES_L
         ApiServerNotReached: DEP-007.
     """
     with steps.at("jobs", "waiting for the drivers to finish their micro-batch and stop") as step:
-        jobs = stop_jobs(api, pod_margin_s)
+        jobs = stop_jobs(api, pod_margin_s) if own is None else tuple(job for job in own.jobs if stop_job(api, job, pod_margin_s))
         step.said = f"stopped: {', '.join(jobs)}" if jobs else "no running jobs"
     with steps.at("nodes", "waiting for Karpenter to remove its nodes") as step:
-        pools, claims = drain_nodes(api, nodes_limit_s)
+        pools, claims = drain_nodes(api, nodes_limit_s, own.release if own else None)
         step.said = f"{claims} nodes of {len(pools)} pools removed"
     return Drained(jobs, pools, claims)
-
-
-def drain_own(
-    api: client.ApiClient,
-    steps: Steps,
-    *,
-    jobs: Sequence[str],
-    release: str,
-    nodes_limit_s: float = NODES_LIMIT_S,
-    pod_margin_s: float = POD_MARGIN_S,
-) -> Drained:
-    """As `drain`, in a cluster that stays: jobs of other environments and NodePools of others go on.
-
-    Args:
-        api: client of the cluster's API.
-        steps: receives a line per finished step.
-        jobs: names of the jobs to stop.
-        release: the Helm release of the NodePools to delete.
-        nodes_limit_s: timeout in seconds for the nodes.
-        pod_margin_s: seconds that a pod may take in addition to its own grace period.
-
-    Raises:
-        StillThere: DEP-011.
-        KubernetesRefused: DEP-010.
-        ApiServerNotReached: DEP-007.
-    """
-    with steps.at("jobs", "waiting for the drivers to finish their micro-batch and stop") as step:
-        stopped = tuple(job for job in jobs if stop_job(api, job, pod_margin_s))
-        step.said = f"stopped: {', '.join(stopped)}" if stopped else "no running jobs"
-    with steps.at("nodes", "waiting for Karpenter to remove its nodes") as step:
-        pools, claims = drain_nodes(api, nodes_limit_s, release)
-        step.said = f"{claims} nodes of {len(pools)} pools removed"
-    return Drained(stopped, pools, claims)
 
 
 def stop_jobs(api: client.ApiClient, pod_margin_s: float = POD_MARGIN_S) -> tuple[str, ...]:

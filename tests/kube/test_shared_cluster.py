@@ -14,7 +14,7 @@ from penstock.infra.environment import Environment
 from penstock.scripts.kube.api_server import ApiServer
 from penstock.scripts.progress import Steps
 from penstock.scripts.provisioning import shared_cluster
-from penstock.scripts.provisioning.draining import drain_own
+from penstock.scripts.provisioning.draining import Own, drain
 from penstock.sizing.errors import PenstockError
 from tests.infra.environments import read
 from tests.infra.existing import OURS, THEIRS, in_existing
@@ -110,7 +110,7 @@ def test_a_destroy_stops_its_own_jobs_and_node_pools_and_leaves_those_of_others(
     # A node of theirs, for which nobody waits.
     labels = {"karpenter.sh/nodepool": "platform"}
     objects.apply({"apiVersion": "karpenter.sh/v1", "kind": "NodeClaim", "metadata": {"name": "platform-x", "labels": labels}})
-    drained = drain_own(api, Steps(Console(quiet=True)), jobs=["clicks"], release=release, nodes_limit_s=LIMIT_S, pod_margin_s=LIMIT_S)
+    drained = drain(api, Steps(Console(quiet=True)), Own(["clicks"], release), nodes_limit_s=LIMIT_S, pod_margin_s=LIMIT_S)
     assert (drained.jobs, drained.node_pools, drained.node_claims) == (("clicks",), ("drivers",), 0)
     pools = client.CustomObjectsApi(api).list_cluster_custom_object("karpenter.sh", "v1", "nodepools")["items"]
     assert {pool["metadata"]["name"] for pool in pools} == {"platform", "other"}
