@@ -4,12 +4,25 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 
 from penstock.jobs.document import Path_, dotted
 from penstock.jobs.errors import AppNotFound, MissingField
-from penstock.jobs.spec import JobSpec, Sink, SpecFile, ToFiles, ToKafka, ToPostgres, ToRedis, app_module, load_profile
+from penstock.jobs.spec import (
+    FilesSource,
+    JobSpec,
+    PlannedFiles,
+    Sink,
+    SpecFile,
+    ToFiles,
+    ToKafka,
+    ToPostgres,
+    ToRedis,
+    app_module,
+    load_profile,
+)
 from penstock.jobs.spec.app_module import AppModule
 from penstock.jobs.spec.checkpoint_settings import retention_conf
 from penstock.jobs.spec.load_profile import ReadProfile
@@ -18,6 +31,7 @@ from penstock.jobs.spec.resources import Load as AskedLoad
 from penstock.jobs.spec.stage_settings import stages_conf
 from penstock.sizing.errors import Place
 from penstock.sizing.executor_spread import ExecutorSpread
+from penstock.sizing.file_splits import FilesInput
 from penstock.sizing.load.load import Load
 from penstock.sizing.load.measured_job import MeasuredJob
 from penstock.sizing.targets import DriverTarget, ExecutorTarget, Operators, Origin, Parallelism, PythonOperators, StageTasks, Targets
@@ -42,7 +56,14 @@ _ORIGINS: dict[str, Path_] = {
 }
 
 
-def targets(spec_file: SpecFile, app_path: Sequence[Path] = (), *, app_required: bool = True, profile: Path | None = None) -> Targets:
+def targets(
+    spec_file: SpecFile,
+    app_path: Sequence[Path] = (),
+    *,
+    app_required: bool = True,
+    profile: Path | None = None,
+    files: Mapping[str, PlannedFiles] = MappingProxyType({}),
+) -> Targets:
     """The targets of sizing, from the spec and the literals of its app.
 
     Args:
@@ -50,6 +71,7 @@ def targets(spec_file: SpecFile, app_path: Sequence[Path] = (), *, app_required:
         app_path: folders to search for the app in addition to those of `app_module.find`.
         app_required: whether an app that is not found is an error. Otherwise its operators are unknown, which a note says.
         profile: a file of `penstock profile`, in place of the load's throughput; of this job as it is.
+        files: source of files -> what it reads, in place of the spec's `input`.
 
     Raises:
         PenstockError: SPEC-009, SPEC-010 or SPEC-012 for the app, SPEC-001 to SPEC-008 and PROF-001 to PROF-003 for a profile; several
@@ -65,6 +87,7 @@ def targets(spec_file: SpecFile, app_path: Sequence[Path] = (), *, app_required:
         executor=_executor(spec),
         driver=_driver(spec),
         spark_conf={**stages_conf(spec.stages), **retention_conf(spec), **{key: _setting(value) for key, value in spec.spark_conf.items()}},
+        files={name: _files(source, files.get(name, source.input)) for name, source in spec.file_sources.items()},
         stages=_stages(spec),
         source_topics=spec_file.job.read_topics(),
         sink_topics=spec_file.job.written_topics(),
@@ -109,6 +132,13 @@ def _parallelism(spec_file: SpecFile, module: AppModule) -> Parallelism | None:
 def _stages(spec: JobSpec) -> StageTasks:
     stages = spec.stages
     return StageTasks(source=_readers(spec), reading=stages.source, stateless=stages.stateless, stateful=stages.stateful)
+
+
+def _files(source: FilesSource, given: PlannedFiles | None) -> FilesInput | None:
+    if given is None:
+        return None
+    per_batch, splittable = source.max_files_per_trigger, given.splittable
+    return FilesInput(files=given.files, size_bytes=given.size, files_per_batch=per_batch, splittable=splittable)
 
 
 def _readers(spec: JobSpec) -> dict[str, int]:

@@ -15,14 +15,14 @@ class Stage(BaseModel):
 
     Args:
         name: description.
-        kind: ``read`` for reading a topic, ``shuffle`` for a stage after a shuffle.
-        tasks: one or more per topic partition, or one per shuffle partition.
+        kind: ``read`` for reading a topic, ``files`` for reading files, ``shuffle`` for a stage after a shuffle.
+        tasks: one or more per topic partition, one per partition of files, or one per shuffle partition.
     """
 
     model_config = ConfigDict(frozen=True, strict=True, extra="forbid", alias_generator=to_camel, validate_by_name=True)
 
     name: str
-    kind: Literal["read", "shuffle"]
+    kind: Literal["read", "files", "shuffle"]
     tasks: int
 
 
@@ -66,32 +66,35 @@ def stages(
     *,
     readers: Mapping[str, int] | None = None,
     stateless: int | None = None,
+    files: Mapping[str, int] | None = None,
 ) -> tuple[Stage, ...]:
-    """The stages of a micro-batch: one read stage per topic, and any number of equal stages after a shuffle.
+    """The stages of a micro-batch: one read stage per topic and per source of files, and any number of equal stages after a shuffle.
 
     Args:
         read_partitions: topic -> partitions.
         shuffle_partitions: ``spark.sql.shuffle.partitions``.
         readers: topic -> minimum number of read tasks, for which Spark splits partitions (``minPartitions``).
         stateless: tasks that rows are repartitioned to before the first stateful operator; None: no repartition.
+        files: source of files, of those whose files are known -> tasks that read them.
     """
     reads = [
         Stage(name=f"read {topic}", kind="read", tasks=max(count, (readers or {}).get(topic, 1)))
         for topic, count in read_partitions.items()
     ]
     repartition = [] if stateless is None else [Stage(name=REPARTITIONED, kind="shuffle", tasks=stateless)]
-    return (*reads, *repartition, Stage(name="each stage after a shuffle", kind="shuffle", tasks=shuffle_partitions))
+    splits = [Stage(name=f"read {name}", kind="files", tasks=tasks) for name, tasks in (files or {}).items()]
+    return (*reads, *splits, *repartition, Stage(name="each stage after a shuffle", kind="shuffle", tasks=shuffle_partitions))
 
 
 def tasks_at_a_time(total_slots: int, planned: tuple[Stage, ...]) -> int:
     """The maximum number of concurrent tasks: the number of slots or of tasks, whichever is lower.
 
-    Spark runs one stage after another; only the reads of several topics run concurrently.
+    Spark runs one stage after another; only the reads of several sources run concurrently.
 
     Args:
         total_slots: slots of all executors.
         planned: the stages of a micro-batch.
     """
-    reads = sum(stage.tasks for stage in planned if stage.kind == "read")
+    reads = sum(stage.tasks for stage in planned if stage.kind in ("read", "files"))
     widest = max((stage.tasks for stage in planned if stage.kind == "shuffle"), default=0)
     return min(total_slots, max(reads, widest))

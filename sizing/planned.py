@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, Field
 from pydantic.alias_generators import to_camel
 
 from penstock.sizing.cost.billed import Bill
@@ -18,6 +18,7 @@ from penstock.sizing.ephemeral_storage import StorageNeeds
 from penstock.sizing.executor_spread import ExecutorSpread
 from penstock.sizing.executors import Stage
 from penstock.sizing.explained import Explanation
+from penstock.sizing.file_splits import FilesRead
 from penstock.sizing.load.capability import Capability
 from penstock.sizing.load.load_plan import LoadKafka
 from penstock.sizing.load.spot_loss import DrainOutcome, LossOutcome
@@ -244,6 +245,7 @@ class Plan(_Planned):
         executor_storage: what an executor's ephemeral storage has to hold.
         driver_storage: what the driver's ephemeral storage has to hold.
         stages: stages of one Spark micro-batch.
+        files: source of files -> the stage that reads them; empty without such sources, or without a known input.
         tasks_at_a_time: maximum number of concurrent tasks.
         spark_conf: all settings that Spark is started with, including the user's.
         kafka: the topics.
@@ -270,6 +272,7 @@ class Plan(_Planned):
     executor_storage: StorageNeeds
     driver_storage: StorageNeeds
     stages: tuple[Stage, ...]
+    files: dict[str, FilesRead] = Field(default_factory=dict)
     tasks_at_a_time: int
     spark_conf: dict[str, str]
     kafka: KafkaPlan

@@ -31,6 +31,8 @@ MIN_BATCHES_TO_RETAIN_KEY = "spark.sql.streaming.minBatchesToRetain"
 MIN_BATCHES_TO_RETAIN = 100
 # Source: Spark 4.1.1, spark.executor.memory and spark.driver.memory default to 1g.
 DEFAULT_HEAP_MIB = 1024
+# Source: Spark 4.3.0, SQLConf.FILES_MAX_PARTITION_BYTES and FILES_OPEN_COST_IN_BYTES.
+FILES_PARTITION_BYTES, FILES_OPEN_COST_BYTES = 128 * MIB, 4 * MIB
 
 # Source: Spark 4.1.1, JavaUtils.timeSuffixes, in microseconds.
 _DURATIONS_US = {"us": 1, "ms": 10**3, "s": 10**6, "m": 6 * 10**7, "min": 6 * 10**7, "h": 36 * 10**8, "d": 864 * 10**8}
@@ -91,6 +93,12 @@ class SparkSettings(BaseModel):
         retained_stages: ``spark.ui.retainedStages``, stages that Spark's status store remembers; None: decided by the plan.
         retained_tasks: ``spark.ui.retainedTasks``, tasks of each of them.
         grace_period_s: ``spark.kubernetes.executor.terminationGracePeriodSeconds``; None: Spark's default.
+        default_parallelism: ``spark.default.parallelism``; None: the cores of all executors.
+        leaf_parallelism: ``spark.sql.leafNodeDefaultParallelism``; None: the default parallelism.
+        files_partition_bytes: ``spark.sql.files.maxPartitionBytes``.
+        files_open_cost_bytes: ``spark.sql.files.openCostInBytes``.
+        files_min_partitions: ``spark.sql.files.minPartitionNum``; None: as `leaf_parallelism`.
+        files_max_partitions: ``spark.sql.files.maxPartitionNum``; None: no limit.
     """
 
     model_config = ConfigDict(frozen=True, strict=True, extra="forbid")
@@ -113,6 +121,12 @@ class SparkSettings(BaseModel):
     retained_stages: _Count | None = None
     retained_tasks: _Count = RETAINED_TASKS
     grace_period_s: _Size | None = None
+    default_parallelism: _Count | None = None
+    leaf_parallelism: _Count | None = None
+    files_partition_bytes: _Count = FILES_PARTITION_BYTES
+    files_open_cost_bytes: _Size = FILES_OPEN_COST_BYTES
+    files_min_partitions: _Count | None = None
+    files_max_partitions: _Count | None = None
 
 
 def spark_mib(text: str) -> int:
@@ -130,6 +144,17 @@ def spark_mib(text: str) -> int:
 def spark_size_mib(text: str) -> int:
     """As `spark_mib`, for settings in bytes without a suffix (``spark.memory.offHeap.size``)."""
     return _size(text, default="b") // MIB
+
+
+def _size_bytes(text: str) -> int:
+    return _size(text, default="b")
+
+
+def _size_above_0(text: str) -> int:
+    size = _size_bytes(text)
+    if not size:
+        raise NotAQuantity("a size of at least 1 byte", 'for example "128m"')
+    return size
 
 
 def read_settings(conf: Mapping[str, str]) -> tuple[SparkSettings, dict[str, NotAQuantity]]:
@@ -257,6 +282,12 @@ _SETTINGS: dict[str, _Setting] = {
     RETAINED_STAGES_KEY: _Setting("", "retained_stages", _whole),
     "spark.ui.retainedTasks": _Setting("", "retained_tasks", _whole),
     "spark.kubernetes.executor.terminationGracePeriodSeconds": _Setting("", "grace_period_s", _seconds),
+    "spark.default.parallelism": _Setting("", "default_parallelism", _whole),
+    "spark.sql.leafNodeDefaultParallelism": _Setting("", "leaf_parallelism", _whole),
+    "spark.sql.files.maxPartitionBytes": _Setting("", "files_partition_bytes", _size_above_0),
+    "spark.sql.files.openCostInBytes": _Setting("", "files_open_cost_bytes", _size_bytes),
+    "spark.sql.files.minPartitionNum": _Setting("", "files_min_partitions", _whole),
+    "spark.sql.files.maxPartitionNum": _Setting("", "files_max_partitions", _whole),
 }
 _KINDS: tuple[Literal["executor", "driver"], ...] = ("executor", "driver")
 for _kind in _KINDS:

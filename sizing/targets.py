@@ -11,6 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from penstock.sizing.errors import PenstockError, Place
 from penstock.sizing.executor_spread import ExecutorSpread
+from penstock.sizing.file_splits import FilesInput
 from penstock.sizing.load.load import Load
 from penstock.sizing.python_workers import PythonUse
 from penstock.sizing.violation import Violation
@@ -169,6 +170,7 @@ class Targets(_Target):
         spark_conf: Spark settings as text, in Spark's syntax.
         source_topics: topic -> requested partitions; None: decided by the plan.
         sink_topics: topic -> partitions.
+        files: source of files -> the files that it reads; None: not known, and their read is not planned.
         stages: tasks of the stages that differ from the parallelism; those after a shuffle are in `spark_conf`.
         load: load of the job, if known.
         trigger_s: trigger interval; None: one bounded run.
@@ -190,6 +192,7 @@ class Targets(_Target):
     spark_conf: dict[str, str] = Field(default_factory=dict)
     source_topics: dict[str, Annotated[int, Field(ge=1)] | None] = Field(default_factory=dict)
     sink_topics: dict[str, Annotated[int, Field(ge=1)]] = Field(default_factory=dict)
+    files: dict[str, FilesInput | None] = Field(default_factory=dict)
     stages: StageTasks = StageTasks()
     load: Load | None = None
     trigger_s: Annotated[float, Field(gt=0)] | None = 10.0

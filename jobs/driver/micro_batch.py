@@ -106,6 +106,7 @@ class MicroBatches:
         input_ended: whether a bounded input ends with the running micro-batch.
         until: topic -> partition -> where a bounded run ends; empty: the query has no end.
         share: of the query, if the job has several; None: it is the only one.
+        files: source of files -> URI of their folder; a micro-batch of one reports its partitions.
         counting: of all queries of the session.
         failure: the exception of the last call.
         stopping: once set, no further micro-batch begins.
@@ -132,6 +133,7 @@ class MicroBatches:
     input_ended: Callable[[Engine], bool] = never
     until: PartitionEnds = field(default_factory=dict)
     share: Share | None = None
+    files: Mapping[str, str] = field(default_factory=dict)
     counting: Counting = field(default_factory=Counting)
     failure: Exception | None = field(default=None)
     stopping: threading.Event = field(default_factory=threading.Event)
@@ -320,7 +322,20 @@ class MicroBatches:
         self.rows_read[number] = _rows(seen)
         self.measured = of_query(self.share.query if self.share else "", {**measured(record, seen, self.times), **skew.gauges(keys)})
         fields = record.model_dump(by_alias=True, exclude={"watermarks": {"partitions"}, "positions": True, "state_bytes": True})
-        self.emit("batch", fields | {"keys": {name: key_counts.model_dump() for name, key_counts in keys.items()}})
+        self.emit("batch", {**fields, "keys": {name: counts.model_dump() for name, counts in keys.items()}, **self._partitions()})
+
+    def _partitions(self) -> dict[str, object]:
+        """The partitions of what was read from files, and those after the app's repartitions; of Kafka's topics they are known."""
+        if not self.files:
+            return {}
+        executed = self.engine.executed()
+        reads = {
+            name: {"partitions": scan.partitions, "files": scan.files, "bytes": scan.size_bytes}
+            for name, place in self.files.items()
+            for scan in executed.scans
+            if scan.address.startswith(f"{place}/")
+        }
+        return {"fileReads": reads, "repartitions": list(executed.repartitions)}
 
     def _watermarks(self, seen: Mapping[str, Mapping[str, Seen]], time_ms: int) -> Watermarks:
         watermarks = self.last.watermarks.advance(self.times, seen, time_ms, self.when_idle)

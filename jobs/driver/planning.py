@@ -25,6 +25,7 @@ from penstock.jobs.errors import BadDeclaration
 from penstock.jobs.job import Job, Output
 from penstock.jobs.sinks.building import formatted, writes_directly
 from penstock.jobs.sinks.sink import BatchSink, SinkContext
+from penstock.jobs.sources.files import address
 from penstock.jobs.sources.opening import Offsets, divided
 from penstock.jobs.sources.splits import splits
 from penstock.jobs.spec import FromSocket
@@ -355,6 +356,7 @@ class AnalyzedQuery:
             input_ended=self._bounded.reached if self._bounded else never,
             until=self._bounded.run.ends.by_topic() if self._bounded else {},
             share=self.share,
+            files={name: address(files, self.context.configuration.output_bucket) for name, files in spec.file_sources.items()},
             counting=counting,
         )
 

@@ -58,7 +58,7 @@ def stream(given: Input, files: FilesSource, bucket: str) -> Stream:
 
 
 def _lines(given: Input, files: FilesSource, bucket: str) -> DataFrame:
-    lines = _reader(given, files).text(_address(files, bucket))
+    lines = _reader(given, files).text(address(files, bucket))
     return _listed(given, lines.select(F.col("value").cast("binary").alias("value"), *_place()))
 
 
@@ -76,7 +76,7 @@ def _rows(given: Input, files: FilesSource, bucket: str) -> DataFrame:
     """The rows of Parquet files; a file whose columns have other types stops the job."""
     lenient = StructType([StructField(field.name, field.dataType, True) for field in given.schema.fields])
     if given.records is None:
-        rows = _reader(given, files).schema(lenient).parquet(_address(files, bucket))
+        rows = _reader(given, files).schema(lenient).parquet(address(files, bucket))
         frame = _listed(given, rows.select(F.struct(*given.schema.names).alias(VALUE), *_place()))
     else:
         frame = given.records.withColumns({VALUE: F.from_json(F.col("value").cast("string"), lenient), SPLIT: F.lit(0)})
@@ -105,7 +105,13 @@ def _reader(given: Input, files: FilesSource) -> DataStreamReader:
     return reader.option("maxFilesPerTrigger", files.max_files_per_trigger) if files.max_files_per_trigger else reader
 
 
-def _address(files: FilesSource, bucket: str) -> str:
+def address(files: FilesSource, bucket: str) -> str:
+    """URI of the folder of a source.
+
+    Args:
+        files: settings of the files.
+        bucket: bucket of the files unless the source names another.
+    """
     return f"s3a://{files.bucket or bucket}/{files.path}"
 
 

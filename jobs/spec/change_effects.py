@@ -176,6 +176,7 @@ _EFFECTS: dict[str, FieldEffect] = {
     f"{_SOURCE}.files.path": _FOLDER,
     f"{_SOURCE}.files.bucket": _FOLDER,
     f"{_SOURCE}.files.maxFilesPerTrigger": _RATE,
+    **dict.fromkeys((f"{_SOURCE}.files.input", *(f"{_SOURCE}.files.input.{one}" for one in ("files", "size", "splittable"))), _PLANNED),
     f"{_SOURCE}.socket.connection": _SOCKET,
     **dict.fromkeys(
         (

@@ -9,7 +9,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, TypeAdapter, Valida
 
 from penstock.jobs.spec.client_properties import Properties
 from penstock.jobs.spec.kinds import OneKind
-from penstock.jobs.spec.part import PATH_PATTERN, BucketName, DurationMs, Name, Part, Topic, exactly_one
+from penstock.jobs.spec.part import PATH_PATTERN, BucketName, DurationMs, Name, Part, SizeBytes, Topic, exactly_one
 from penstock.jobs.spec.times import DATE_TIME_PATTERN, LATEST_MS, TIME_NEEDED, TimeMs
 
 # Values of `startingOffsets` other than a point in time.
@@ -18,6 +18,8 @@ STARTING_OFFSETS = ("committed-or-latest", "committed-or-earliest", "committed",
 GROUP_PATTERN = r"^[A-Za-z0-9._-]{1,180}$"
 # Any id that others have chosen, without the wildcards and variables of an IAM policy, which names it.
 STARTING_GROUP_PATTERN = r"^[A-Za-z0-9._:/@+=-]{1,255}$"
+# More than a driver lists.
+MAX_FILES = 100_000_000
 _TIME = TypeAdapter(TimeMs)
 # Beside the spec: a pod gets both in one ConfigMap, whose keys can't contain a slash.
 SCHEMA_PATTERN = r"^[A-Za-z0-9._-]+\.avsc$"
@@ -180,6 +182,26 @@ class KafkaSource(Part):
         return (self.topic,) if self.topic is not None else tuple(self.topics or ())
 
 
+class PlannedFiles(Part):
+    """The files that a source is expected to read, for the plan alone.
+
+    Args:
+        files: number of them.
+        size: of all of them together.
+        splittable: whether a file can be read by several tasks; compressed text can't.
+    """
+
+    files: Annotated[int, Field(ge=1, le=MAX_FILES)]
+    size: SizeBytes
+    splittable: bool = True
+
+    @model_validator(mode="after")
+    def _no_empty_files(self) -> Self:
+        if self.size < self.files:
+            raise ValueError("a size of at least one byte a file: Spark reads no empty ones")
+        return self
+
+
 class FilesSource(Part):
     """Files on S3 to read, each once.
 
@@ -189,6 +211,7 @@ class FilesSource(Part):
         format: format of the files; ``text`` reads a line as the only field of the schema.
         csv: for CSV files, which have no header.
         max_files_per_trigger: maximum number of files per micro-batch; None for no limit.
+        input: the expected files, for the plan of the stage that reads them; None: it is not planned.
     """
 
     path: Annotated[str, Field(pattern=PATH_PATTERN)]
@@ -196,6 +219,7 @@ class FilesSource(Part):
     format: Literal["json", "csv", "text", "parquet"] = "json"
     csv: Csv | None = None
     max_files_per_trigger: Annotated[int, Field(ge=1)] | None = None
+    input: PlannedFiles | None = None
 
     @model_validator(mode="after")
     def _csv_of_its_format(self) -> Self:

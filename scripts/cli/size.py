@@ -15,6 +15,7 @@ from penstock.scripts.cli.environment_argument import add_environment_option
 from penstock.scripts.cli.output import add_output_argument, as_text
 from penstock.scripts.errors import WrongUsage
 from penstock.scripts.planning.app_path import folders_of_apps
+from penstock.scripts.planning.files_input import add_files_argument
 from penstock.scripts.planning.planned_jobs import (
     PlannedJob,
     Where,
@@ -41,6 +42,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--profile", type=Path, metavar="FILE", help="file of `penstock profile`, in place of the throughput in the spec's load"
     )
+    add_files_argument(parser)
     add_no_check_argument(parser)
     add_output_argument(parser)
     parser.add_argument("--explain", action="store_true", help="show the rule and inputs behind each number, and executors of other sizes")
@@ -60,10 +62,11 @@ def run(arguments: argparse.Namespace) -> int:
 
         return from_flink.run(arguments.from_flink, arguments.output, arguments.out)
     location = where(arguments.environment, arguments.catalog, arguments.prices, partial=True)
-    jobs = [planned_job(spec, location, arguments.app_path, profile=arguments.profile) for spec in arguments.specs]
+    asked = {"profile": arguments.profile, "files": arguments.files}
+    jobs = [planned_job(spec, location, arguments.app_path, **asked) for spec in arguments.specs]
     _check_names(jobs)
-    asked = [Asked(job.spec.path, tuple(folders_of_apps(arguments.app_path, location.environment))) for job in jobs if job.has_app]
-    if failed := check_first(asked, arguments.output, wanted=not arguments.no_check):
+    checked = [Asked(job.spec.path, tuple(folders_of_apps(arguments.app_path, location.environment))) for job in jobs if job.has_app]
+    if failed := check_first(checked, arguments.output, wanted=not arguments.no_check):
         return failed
     return _one(jobs[0], arguments) if len(jobs) == 1 else _several(jobs, location, arguments)
 
@@ -77,6 +80,9 @@ def _check(arguments: argparse.Namespace) -> None:
     if arguments.profile is not None and len(arguments.specs) != 1:
         given = f"--profile {arguments.profile} with {len(arguments.specs)} specs"
         raise WrongUsage(given=given, need="one SPEC: a profile is of one job", fix="name profiles in the specs: load.profile")
+    if arguments.files and len(arguments.specs) != 1:
+        given = f"--files with {len(arguments.specs)} specs"
+        raise WrongUsage(given=given, need="one SPEC: a source is of one job", fix="state the files in the specs: files.input")
 
 
 def _check_names(jobs: Sequence[PlannedJob]) -> None:

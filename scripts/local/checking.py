@@ -49,6 +49,8 @@ def _show(one: LocalRun, outcome: Outcome, judged: Verdict, steps: Steps) -> Non
     fed = ", ".join(f"{place} {records:,}" for place, records in one.given.items())
     flush = sum(len(what.flush) for what in one.fed.values())
     steps.line("in", f"{outcome.rows_in:,} records ({fed})" + (f"; {flush} flush events not counted" if flush else ""))
+    if one.progress.partitions:
+        steps.line("partitions", "\n".join(one.progress.partitions))
     plural = "s" if outcome.files > 1 else ""
     files = f" in {outcome.files} file{plural}, {bytes_text(outcome.bytes)}" if outcome.files else ""
     steps.line("out", f"{outcome.rows:,} rows{files}: {one.results.place()}")

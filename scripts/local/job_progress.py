@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from penstock.jobs.driver.fixed_parallelism import FixedParallelism
+from penstock.scripts.local.read_partitions import ReadPartitions
 
 Event = Mapping[str, Any]
 
@@ -25,6 +26,7 @@ class JobProgress:
     _ends: dict[str, Mapping[str, Mapping[str, int]]] = field(default_factory=dict)
     _idle: set[str] = field(default_factory=set)
     _open: dict[str, int] = field(default_factory=dict)
+    _read: ReadPartitions = field(default_factory=ReadPartitions)
 
     def take(self, event: Event) -> None:
         """Takes an event of the driver."""
@@ -34,6 +36,7 @@ class JobProgress:
                 self.readings[query] = event
             case "batch":
                 self._batches[query] = event
+                self._read.take(event)
                 self._idle.discard(query)
             case "committed":
                 self._ends[query] = event["ends"]
@@ -78,6 +81,11 @@ class JobProgress:
     def rows_in(self) -> Counter[str]:
         """Source -> records read; one that several queries read counts once."""
         return self._summed("totalRowsIn")
+
+    @property
+    def partitions(self) -> list[str]:
+        """A sentence for each source of files, and for each repartition of what was read from them."""
+        return self._read.sentences
 
     @property
     def ends(self) -> dict[str, dict[str, int]]:

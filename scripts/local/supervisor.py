@@ -14,7 +14,9 @@ from datetime import UTC, datetime
 from typing import Any, Protocol
 
 from penstock.jobs.errors import JobStopped
+from penstock.jobs.stream.streams import Tag
 from penstock.scripts.errors import DriverDied
+from penstock.scripts.local.read_partitions import ReadPartitions
 from penstock.scripts.progress import Steps
 from penstock.sizing.errors import PenstockError
 
@@ -91,6 +93,8 @@ class Supervisor:
         self._driver: Driver | None = None
         self._asked = False
         self._killed = False
+        # Of the running driver.
+        self._read = ReadPartitions()
 
     def interrupt(self) -> None:
         """Stops the job at a micro-batch boundary; a second call kills its driver. Takes no lock, so a signal handler may call it."""
@@ -123,7 +127,7 @@ class Supervisor:
         """Runs a driver to its end. Returns its failure; None after a graceful stop."""
         try:
             with self._started() as driver:
-                self._driver = driver
+                self._driver, self._read = driver, ReadPartitions()
                 self._watch(driver)
         except PenstockError as error:
             return error
@@ -149,12 +153,16 @@ class Supervisor:
     def _told(self, event: Mapping[str, Any]) -> bool:
         """Shows an event; whether it is a driver's last one."""
         name = event["event"]
-        if name == "reading":
+        if name == "batch":
+            self._read.take(event)
+        elif name == "reading":
             self._steps.line("run", f"{event.get('query') or self._job} reads its sources; Spark UI at {event['ui']}")
         elif name == "waiting":
             self._steps.line("wait", f"for the lease of {self._job}, held by {event['holder']}, until {event['until']}")
         elif name == "finished":
-            self._steps.line("finished", f"{self._job} has read all of its bounded input")
+            self._steps.line("finished", f"{event.get('query') or self._job} has read all of its bounded input: {_counted(event)}")
+            if self._read.sentences:
+                self._steps.line("partitions", "\n".join(self._read.sentences))
         return bool(name == "stopped")
 
     def _refuse_restart(self, failure: PenstockError, since: datetime) -> None:
@@ -169,6 +177,13 @@ class Supervisor:
         until_s = time.monotonic() + wait_s
         while not self._asked and (left_s := until_s - time.monotonic()) > 0:
             time.sleep(min(_LOOK_S, left_s))
+
+
+def _counted(finished: Mapping[str, Any]) -> str:
+    """The totals of a bounded run, of all its drivers: ``3,000 records in, 746 rows out``."""
+    records, tags = sum(finished["totalRowsIn"].values()), finished["totalTags"]
+    aside = ", ".join(f"{rows:,} {tag}" for tag, rows in sorted(tags.items()) if rows and tag != Tag.DATA)
+    return f"{records:,} records in, {tags.get(Tag.DATA, 0):,} rows out{f'; {aside}' if aside else ''}"
 
 
 def _cause(failure: PenstockError) -> str:

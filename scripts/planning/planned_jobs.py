@@ -15,6 +15,7 @@ from penstock.jobs.spec import SpecFile
 from penstock.jobs.targets import targets
 from penstock.scripts.installation import app_packages
 from penstock.scripts.planning.app_path import add_app_path_argument, folders_of_apps
+from penstock.scripts.planning.files_input import AskedFiles, files_of
 from penstock.scripts.planning.price_files import catalog_file, prices_file
 from penstock.sizing.catalog.catalog import unknown
 from penstock.sizing.catalog.errors import NoShippedCatalog
@@ -89,7 +90,13 @@ def where(environment_name: str, catalog: Path | None = None, prices: Path | Non
 
 
 def planned_job(
-    spec: Path, location: Where, app_path: Sequence[Path] = (), *, app_required: bool = False, profile: Path | None = None
+    spec: Path,
+    location: Where,
+    app_path: Sequence[Path] = (),
+    *,
+    app_required: bool = False,
+    profile: Path | None = None,
+    files: Sequence[AskedFiles] = (),
 ) -> PlannedJob:
     """The plan of a spec in an environment.
 
@@ -99,11 +106,13 @@ def planned_job(
         app_path: folders of the app, in addition to those of the environment.
         app_required: whether an app that is not found is an error; otherwise a note of the plan.
         profile: a file of `penstock profile`, in place of the load's throughput.
+        files: what sources of files read, in place of the spec's `input`.
 
     Raises:
         PenstockError: whatever is wrong in the spec, its app, its targets or its profile.
     """
     spec_file = spec_in(location.environment, spec)
-    wanted = targets(spec_file, folders_of_apps(app_path, location.environment), app_required=app_required, profile=profile)
+    folders, read = folders_of_apps(app_path, location.environment), files_of(files, spec_file)
+    wanted = targets(spec_file, folders, app_required=app_required, profile=profile, files=read)
     app_packages.checked(spec_file)
     return PlannedJob(spec_file, wanted, location, plan(wanted, location.cluster))

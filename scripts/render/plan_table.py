@@ -5,12 +5,14 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+from penstock.scripts.render.bytes_text import bytes_text
 from penstock.scripts.render.money import usd
 from penstock.scripts.render.screen import Screen
 from penstock.scripts.render.table import Column, facts, table
 from penstock.sizing.cost.billed import Bill
 from penstock.sizing.cost.usd import UsdRange
 from penstock.sizing.explained import Explanation
+from penstock.sizing.file_splits import FilesRead
 from penstock.sizing.planned import Plan, PlannedPod, PlanRange, SpotPlan, ThroughputPlan
 from penstock.sizing.planned_nodes import NodeGroup, NodesPlan
 from penstock.sizing.units import cpu_text, memory_text
@@ -64,6 +66,8 @@ def _facts(plan: Plan) -> Iterator[tuple[str, Sequence[str]]]:
         yield "topics", [", ".join(f"{topic} {_count(count, 'partition')}" for topic, count in plan.kafka.topics.items())]
     if plan.read_limit is not None:
         yield "reads", [f"at most {plan.read_limit.records:,} records a micro-batch, by {_LIMITED_BY[plan.read_limit.binding]}"]
+    if plan.files:
+        yield "files", [_files(name, read, totals.executors * (plan.pods.executor.slots or 1)) for name, read in plan.files.items()]
     yield "state", [_state(plan)]
     yield "disk", [_disk(plan)]
     if plan.pods.executor_spread is not None:
@@ -117,6 +121,14 @@ def _state(plan: Plan) -> str:
         return f"none; {requests}"
     size = "" if state.state_bytes is None else f" with {memory_text(-(-state.state_bytes // 1024**2))}"
     return f"{_count(state.stores, 'store')} in {state.backend}{size}; {requests}"
+
+
+def _files(name: str, read: FilesRead, slots: int) -> str:
+    """The stage that reads the files of a source."""
+    batches = "" if read.micro_batches == 1 else f" in each of {read.micro_batches:,} micro-batches"
+    splits = f"{_count(read.splits, 'split')} of at most {bytes_text(read.split_bytes)}, by {read.binding}"
+    runs = f"{_count(read.tasks, 'task')}{batches}, {_count(read.waves, 'wave')} over {_count(slots, 'slot')}"
+    return f"{name}: {_count(read.files, 'file')}, {bytes_text(read.size_bytes)}: {splits}; {runs}"
 
 
 def _disk(plan: Plan) -> str:

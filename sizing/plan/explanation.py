@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from penstock.sizing.executors import REPARTITIONED
 from penstock.sizing.explained import Explanation
+from penstock.sizing.file_splits import least_partitions
 from penstock.sizing.plan.job_load import JobLoad
 from penstock.sizing.plan.needs_explanation import explain_needs
 from penstock.sizing.plan.node_explanation import explain_nodes
@@ -43,6 +44,7 @@ def _explained(targets: Targets, settings: SparkSettings, draft: Plan) -> Iterat
         *explain_needs(targets, draft),
         *explain_storage(targets, draft),
         *_stages(settings, draft),
+        *_files(settings, draft),
         *_topics(targets, draft),
         *_checkpoint(targets, draft),
         *_read_limit(targets, draft),
@@ -147,12 +149,30 @@ def _stages(settings: SparkSettings, draft: Plan) -> Iterator[Explanation]:
             rule = "stages.source, as specified: Spark splits the topic's partitions"
         elif stage.name == REPARTITIONED:
             rule = "stages.stateless, as specified"
+        elif stage.kind == "files":
+            rule = "one task per partition of files, see files"
         yield _of(f"stages[{index}].tasks", stage.tasks, rule, stage=stage.name)
-    reads = sum(stage.tasks for stage in draft.stages if stage.kind == "read")
+    reads = sum(stage.tasks for stage in draft.stages if stage.kind != "shuffle")
     after = max(stage.tasks for stage in draft.stages if stage.kind == "shuffle")
     slots = draft.totals.executors * (draft.pods.executor.slots or 1)
     rule = "min(executors * slots, max(all reads, one stage after a shuffle)), stage after stage"
     yield _of("tasksAtATime", draft.tasks_at_a_time, rule, slots=slots, reads=reads, afterShuffle=after)
+
+
+def _files(settings: SparkSettings, draft: Plan) -> Iterator[Explanation]:
+    slots, cores = draft.totals.executors * (draft.pods.executor.slots or 1), int(draft.spark_conf["spark.executor.cores"])
+    for name, read in draft.files.items():
+        at, open_bytes = f"files.{name}", settings.files_open_cost_bytes
+        rule = "min(maxPartitionBytes, max(openCostInBytes, bytes and opening costs of a micro-batch / least partitions))"
+        given: Inputs = {"maxPartitionBytes": settings.files_partition_bytes, "openCostInBytes": open_bytes}
+        least = least_partitions(settings, draft.totals.executors * cores)
+        yield Explanation(
+            number=f"{at}.splitBytes", value=read.split_bytes, rule=rule, inputs={**given, "leastPartitions": least}, binding=read.binding
+        )
+        rule = "splits, the longest first, put into a partition until the next would exceed splitBytes; each adds openCostInBytes"
+        yield _of(f"{at}.tasks", read.tasks, rule, splits=read.splits, files=read.files_per_batch)
+        yield _of(f"{at}.waves", read.waves, "ceil(tasks / slots)", tasks=read.tasks, slots=slots)
+        yield _of(f"{at}.microBatches", read.micro_batches, "ceil(files / maxFilesPerTrigger)", files=read.files)
 
 
 def _topics(targets: Targets, draft: Plan) -> Iterator[Explanation]:

@@ -22,6 +22,7 @@ def plan_notes(targets: Targets, settings: SparkSettings, draft: Plan) -> tuple[
         *_slots(draft),
         *_preferred_spread(draft),
         *_few_partitions(targets, draft),
+        *_files(targets, draft),
         *_fixed_shuffle(settings, draft),
         *_python_memory(settings, draft),
         *_small_overhead(draft),
@@ -76,6 +77,14 @@ def _few_partitions(targets: Targets, draft: Plan) -> Iterator[str]:
         topic = stage.name.removeprefix("read ")
         if stage.kind == "read" and topic not in targets.stages.source and stage.tasks < draft.parallelism.value:
             yield f"topic {topic} has {stage.tasks} partitions, so only {stage.tasks} of {draft.parallelism.value} tasks read it"
+
+
+def _files(targets: Targets, draft: Plan) -> Iterator[str]:
+    for name, given in targets.files.items():
+        if given is None:
+            yield f"the read of {name} is not planned: the number and size of its files are not known"
+        elif (tasks := draft.files[name].tasks) < draft.parallelism.value:
+            yield f"{name} is read by {tasks} of {draft.parallelism.value} tasks: its files make no more partitions"
 
 
 def _fixed_shuffle(settings: SparkSettings, draft: Plan) -> Iterator[str]:

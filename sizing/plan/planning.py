@@ -6,6 +6,7 @@ from penstock.sizing.cluster import Cluster
 from penstock.sizing.driver import DriverNeeds, driver_needs, remembered_stages
 from penstock.sizing.errors import PenstockError, raise_all
 from penstock.sizing.executors import Stage, executor_count, stages, subtasks, task_slots, tasks_at_a_time
+from penstock.sizing.file_splits import FilesRead, files_read
 from penstock.sizing.load.parallelism import needed_partitions
 from penstock.sizing.plan.agreement import AgreedPod, agreed_driver, agreed_executor, heap_contradiction, plan_contradictions
 from penstock.sizing.plan.cluster_plan import ClusterPlan, plan_in_cluster
@@ -69,10 +70,11 @@ def _whole(targets: Targets, cluster: Cluster | None) -> Plan:
 def _planned(targets: DecidedTargets, settings: SparkSettings, cluster: Cluster | None) -> Plan:
     """The plan of targets without undecided values."""
     executor, executor_faults = agreed_executor(targets, settings)
-    needs = driver_needs(_stages(targets, settings, _read_partitions(targets)), targets.queries, settings)
-    driver, driver_faults = agreed_driver(targets, settings, planned_driver(settings, needs.heap_mib).total_mib)
     slots = max(1, task_slots(executor.cores, settings.task_cpus))
     count = executor_count(targets.parallelism.value, slots)
+    files = _files(targets, settings, count * executor.cores, count * slots)
+    needs = driver_needs(_stages(targets, settings, _read_partitions(targets), files), targets.queries, settings)
+    driver, driver_faults = agreed_driver(targets, settings, planned_driver(settings, needs.heap_mib).total_mib)
     executor_pod, driver_pod = _executor_memory(executor, settings), _driver_memory(driver, settings)
     conflicts = [
         *plan_contradictions(targets, settings, count),
@@ -90,10 +92,10 @@ def _planned(targets: DecidedTargets, settings: SparkSettings, cluster: Cluster 
         executor_spread=targets.executor.spread,
     )
     load = load_of(targets, settings, pods.executor, cluster)
-    planned_stages = _stages(targets, settings, load.plan.topic_partitions if load else _read_partitions(targets))
+    planned_stages = _stages(targets, settings, load.plan.topic_partitions if load else _read_partitions(targets), files)
     chosen = {**(load.state_conf if load else {}), **_status_conf(planned_stages, settings)}
     conf = planned_conf(targets, settings, executor, driver, pods, chosen)
-    draft = _assemble(targets, settings, pods, conf, load, planned_stages, needs)
+    draft = _assemble(targets, settings, pods, conf, load, planned_stages, needs).model_copy(update={"files": files})
     violations += [*partition_violations(targets, draft), *(load.violations if load else [])]
     return _finished(targets, settings, draft, violations, load, cluster)
 
@@ -131,9 +133,14 @@ def _read_partitions(targets: DecidedTargets) -> dict[str, int]:
     return {topic: asked or source.get(topic, parallelism) for topic, asked in targets.source_topics.items()}
 
 
-def _stages(targets: DecidedTargets, settings: SparkSettings, read: dict[str, int]) -> tuple[Stage, ...]:
-    shuffle = settings.shuffle_partitions or targets.parallelism.value
-    return stages(read, shuffle, readers=targets.stages.source, stateless=targets.stages.stateless)
+def _files(targets: DecidedTargets, settings: SparkSettings, cores: int, slots: int) -> dict[str, FilesRead]:
+    """Source of files -> the stage that reads them, of those whose files are known."""
+    return {name: files_read(given, settings, cores, slots) for name, given in targets.files.items() if given is not None}
+
+
+def _stages(targets: DecidedTargets, settings: SparkSettings, read: dict[str, int], files: dict[str, FilesRead]) -> tuple[Stage, ...]:
+    shuffle, splits = settings.shuffle_partitions or targets.parallelism.value, {name: one.tasks for name, one in files.items()}
+    return stages(read, shuffle, readers=targets.stages.source, stateless=targets.stages.stateless, files=splits)
 
 
 def _executor_memory(agreed: AgreedPod, settings: SparkSettings) -> PodMemory:

@@ -16,6 +16,7 @@ from typing import Any
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from penstock.jobs.stream.event_time.executed_plan import ExecutedPlan, read_plan
 from penstock.jobs.stream.streams import EVENT_TIME_KEY, TIME
 
 # Spark's own watermark must never win: a delay of a hundred years keeps it below any watermark that is set.
@@ -51,6 +52,10 @@ class Engine:
     def observing(self) -> list[str]:
         """Names of everything that ``DataFrame.observe`` collected in this micro-batch."""
         return sorted(filter(None, str(self._execution().lastExecution().observedMetrics().keys().mkString("\n")).split("\n")))
+
+    def executed(self) -> ExecutedPlan:
+        """The partitions of this micro-batch, once its rows have been computed."""
+        return read_plan(self._execution().lastExecution().executedPlan())
 
     def partitions(self) -> list[str]:
         """The partitions that this micro-batch reads, ``topic-number`` of each; none for sources other than Kafka."""

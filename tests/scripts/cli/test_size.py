@@ -441,3 +441,28 @@ def test_a_spread_of_executors_is_in_the_table_and_in_the_document(spec: Path) -
     assert document["pods"]["executorSpread"] == {"nodes": "required", "zones": None}
     assert document["nodes"]["staged"]["nodes"] == 8
     assert "  spread    executors over nodes (required)\n" in size(str(spec)).stdout
+
+
+def test_the_read_of_files_is_planned_from_the_spec_or_from_an_option() -> None:
+    lines = "jobs/specs/keyword_lines.yaml"
+    by_spec = " ".join(size(lines, "-e", BARE).stdout.split())
+    assert "lines: 16 files, 2.0 GiB: 16 splits of at most 128.0 MiB, by maxPartitionBytes; 16 tasks, 4 waves over 4 slots" in by_spec
+    read = as_json(lines, "-e", BARE, "--files", "lines=3,1g")["files"]["lines"]
+    assert (read["files"], read["splits"], read["tasks"], read["waves"]) == (3, 9, 9, 3)
+    assert as_json(lines, "-e", BARE, "--files", "3,1g")["files"]["lines"] == read
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("jobs/specs/keyword_lines.yaml", "--files", "other=3,1g"), "a source of files: lines"),
+        ((SPEC, "--files", "3,1g"), f"{SPEC} has none"),
+        ((SPEC, "jobs/specs/keyword_lines.yaml", "--files", "3,1g"), "one SPEC"),
+        (("jobs/specs/keyword_lines.yaml", "--files", "3"), "[SOURCE=]FILES,SIZE"),
+        (("jobs/specs/keyword_lines.yaml", "--files", "3,1"), "such as lines=16,2Gi"),
+    ],
+)
+def test_files_that_no_source_reads_are_refused(words: tuple[str, ...], said: str) -> None:
+    done = size(*words)
+    assert done.returncode == 2
+    assert said in done.stderr

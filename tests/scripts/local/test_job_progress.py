@@ -91,3 +91,17 @@ def test_of_several_queries_those_whose_parallelism_differs_are_named() -> None:
     progress.take(_reading({}, ["other"], query="job.other", parallelism={"asked": 2, "checkpoint": 3}))
     (sentence,) = progress.fixed_parallelism
     assert sentence.startswith("job.other: its state stays in 3 shuffle partitions")
+
+
+def test_partitions_of_files_add_up_over_micro_batches_and_are_those_of_a_query() -> None:
+    progress = JobProgress()
+    lines = {"partitions": 2, "files": 1, "bytes": 1024}
+    for query in ("job", "job", "job.other"):
+        progress.take({**_batch(query, {}, {}), "fileReads": {"lines": lines}, "repartitions": [10]})
+    progress.take({**_batch("job", {}, {}), "fileReads": {}, "repartitions": []})
+    assert progress.partitions == [
+        "job: lines: 4 partitions of 2 files, 2.0 KiB",
+        "job: 10 partitions after a repartition",
+        "job.other: lines: 2 partitions of 1 file, 1.0 KiB",
+        "job.other: 10 partitions after a repartition",
+    ]

@@ -134,9 +134,14 @@ def test_a_driver_that_fails_or_is_killed_is_started_again_and_nothing_of_it_is_
 
 
 def test_a_job_that_has_finished_is_not_started_again(tmp_path: Path) -> None:
-    job = Supervised(tmp_path, "say('finished')\nsay('stopped')\n")
+    read = "fileReads={'lines': {'partitions': 3, 'files': 3, 'bytes': 2048}}, repartitions=[10]"
+    finished = "say('finished', totalRowsIn={'lines': 3000}, totalTags={'data': 746, 'late': 0, 'quarantined': 2})"
+    job = Supervised(tmp_path, f"say('batch', {read})\nsay('batch', fileReads={{}}, repartitions=[])\n{finished}\nsay('stopped')\n")
     job.supervisor.run()
-    assert (job.starts, "clicks has read all of its bounded input" in job.said) == (1, True)
+    assert job.starts == 1
+    assert "clicks has read all of its bounded input: 3,000 records in, 746 rows out; 2 quarantined\n" in job.said
+    said = " ".join(job.said.split())
+    assert "partitions lines: 3 partitions of 3 files, 2.0 KiB 10 partitions after a repartition" in said
 
 
 @pytest.mark.parametrize(("code", "asked"), [(BrokersUnreachable.code, 1), (JobStopped.code, 0)])
