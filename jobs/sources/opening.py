@@ -75,7 +75,7 @@ def open_source(reading: Reading, name: str, schema: StructType, offsets: Offset
             url = the_url(reading.connections, asked_socket.connection, "socket", f"spec.sources.{name}.socket")
             return socket.stream(given, asked_socket, url)
         case FromKafka(kafka=asked_topics):
-            values = _values(reading, asked_topics)
+            values = values_of(asked_topics, reading.schemas)
             limited = asked_topics.model_copy(
                 update={"max_offsets_per_trigger": asked_topics.max_offsets_per_trigger or reading.max_offsets.get(name)}
             )
@@ -98,6 +98,12 @@ def divided(records: int | None, offsets: Mapping[str, Offsets]) -> dict[str, in
     return {source: max(1, records * count // max(1, sum(partitions.values()))) for source, count in partitions.items()}
 
 
-def _values(reading: Reading, source: KafkaSource) -> Values:
-    avro = AvroSchema(reading.schemas[source.avro.schema_file], source.avro) if source.avro else None
+def values_of(source: KafkaSource, schemas: Mapping[str, str]) -> Values:
+    """The format of a source's values.
+
+    Args:
+        source: settings of the topics.
+        schemas: name -> text of the Avro schemas next to the spec.
+    """
+    avro = AvroSchema(schemas[source.avro.schema_file], source.avro) if source.avro else None
     return Values(source.value, csv=source.csv, avro=avro, deletes=source.key)

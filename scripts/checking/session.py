@@ -29,8 +29,8 @@ from penstock.scripts.local.spark_cluster import fast_start
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-# Of PySpark 4.3.0, pyspark/errors/exceptions/base.py.
-_LOGGERS = ("DataFrameQueryContextLogger", "SQLQueryContextLogger")
+# They log each expression that can't be analyzed, with a Java stack. Of PySpark 4.3.0, pyspark/errors/exceptions/base.py.
+QUERY_LOGGERS = ("DataFrameQueryContextLogger", "SQLQueryContextLogger")
 
 
 @contextmanager
@@ -44,8 +44,7 @@ def analyzing(app_jars: Sequence[Path] = ()) -> Iterator[tuple[SparkSession, Pat
         PenstockError: TOOL-016, TOOL-020, the jars are missing; TOOL-050.
     """
     with tempfile.TemporaryDirectory(prefix="penstock-check-") as name, local_session("check", "local[1]", Path(name), app_jars) as session:
-        # PySpark logs each expression that it can't analyze, with a Java stack.
-        for logger in _LOGGERS:
+        for logger in QUERY_LOGGERS:
             logging.getLogger(logger).setLevel(logging.CRITICAL)
         yield session, Path(name)
 

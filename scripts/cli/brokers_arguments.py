@@ -9,7 +9,8 @@ from typing import get_args
 
 from penstock.infra.environment import Environment
 from penstock.infra.parts.part import SECRET_PATTERN
-from penstock.jobs.configuration.kafka_access import KafkaAccess, Security
+from penstock.jobs.configuration.kafka_access import WITH_SECRET, KafkaAccess, Security
+from penstock.scripts.errors import WrongUsage
 from penstock.scripts.topics.address import access
 
 
@@ -42,6 +43,27 @@ def access_of(environment: Environment, arguments: argparse.Namespace) -> KafkaA
     """
     ca_file = None if arguments.ca_file is None else str(arguments.ca_file.resolve())
     return access(environment, arguments.brokers, arguments.security, ca_file, arguments.secret)
+
+
+def access_with_or_without(environment: Environment | None, arguments: argparse.Namespace) -> KafkaAccess:
+    """How the brokers are reached by a verb that needs no environment, unless clients sign in by it.
+
+    Raises:
+        PenstockError: USE-001, JOB-052, and as `access`.
+    """
+    if environment is not None:
+        return access_of(environment, arguments)
+    if arguments.brokers is None:
+        raise WrongUsage(need="--environment ENV or --brokers HOST:PORT", fix="name the brokers, or the environment that has them")
+    if arguments.security == "iam":
+        raise WrongUsage(given="--security iam", need="--environment ENV, which has the region of the brokers", fix="name the environment")
+    if arguments.security in WITH_SECRET and arguments.secret is None:
+        need = "--secret ARN, which has the client's credentials, or --environment ENV, which names it"
+        raise WrongUsage(given=f"--security {arguments.security}", need=need, fix="name the secret, or the environment")
+    from penstock.jobs.kafka.credentials import signed_in  # only here: with an environment its own client reads the secret
+
+    ca_file = None if arguments.ca_file is None else str(arguments.ca_file)
+    return signed_in(KafkaAccess(arguments.brokers, arguments.security or "plaintext", None, ca_file, arguments.secret))
 
 
 def _secret(text: str) -> str:

@@ -85,6 +85,7 @@ VERBS = {
     "destroy": Verb("penstock.scripts.cli.destroy", "stop an environment's jobs and tear down its stacks in order", "deploy"),
     "emulate": Verb("penstock.scripts.cli.emulate", "keep an environment up on an emulated AWS, for Penstock and other tools", "local"),
     "feed": Verb("penstock.scripts.cli.feed", "write generated events to the topics of a job at a steady rate, until Ctrl-C", "local"),
+    "sql": Verb("penstock.scripts.cli.sql", "show the rows of an SQL query over the topics that jobs read, as they come", "local"),
     "run": Verb("penstock.scripts.cli.run", "run a job on this machine until it is stopped, and restart it after failures", "local"),
     "up": Verb("penstock.scripts.cli.up", "run jobs end to end locally: emulated AWS, a real Kafka broker, Spark", "local"),
 }

@@ -10,14 +10,11 @@ import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from penstock.infra.environment import Environment
 from penstock.infra.job_specs import spec_in
-from penstock.jobs.configuration.kafka_access import WITH_SECRET, KafkaAccess
-from penstock.jobs.kafka.credentials import signed_in
+from penstock.jobs.configuration.kafka_access import KafkaAccess
 from penstock.jobs.spec import load
-from penstock.scripts.cli.brokers_arguments import access_of, add_brokers_arguments
+from penstock.scripts.cli.brokers_arguments import access_with_or_without, add_brokers_arguments
 from penstock.scripts.cli.environment_argument import add_environment_option, chosen_or_none
-from penstock.scripts.errors import WrongUsage
 from penstock.scripts.feeding.errors import TopicMissing
 from penstock.scripts.feeding.feeder import Feeder, Topic
 from penstock.scripts.feeding.feeds import feeds
@@ -53,7 +50,7 @@ def run(arguments: argparse.Namespace) -> int:
             its app or its input.
     """
     environment, steps = chosen_or_none(arguments), Steps()
-    access = _access(environment, arguments)
+    access = access_with_or_without(environment, arguments)
     spec = load(arguments.spec) if environment is None else spec_in(environment, arguments.spec)
     app_path = [
         folder.resolve() for folder in (arguments.app_path if environment is None else folders_of_apps(arguments.app_path, environment))
@@ -91,20 +88,6 @@ def _said(written: Mapping[str, int], took_s: float) -> str:
     total = sum(written.values())
     each = ", ".join(f"{topic} {count:,}" for topic, count in written.items())
     return f"{total:,} records written, {total / max(took_s, 0.001):,.1f} a second: {each}"
-
-
-def _access(environment: Environment | None, arguments: argparse.Namespace) -> KafkaAccess:
-    if environment is not None:
-        return access_of(environment, arguments)
-    if arguments.brokers is None:
-        raise WrongUsage(need="--environment ENV or --brokers HOST:PORT", fix="name the brokers, or the environment that has them")
-    if arguments.security == "iam":
-        raise WrongUsage(given="--security iam", need="--environment ENV, which has the region of the brokers", fix="name the environment")
-    if arguments.security in WITH_SECRET and arguments.secret is None:
-        need = "--secret ARN, which has the client's credentials, or --environment ENV, which names it"
-        raise WrongUsage(given=f"--security {arguments.security}", need=need, fix="name the secret, or the environment")
-    ca_file = None if arguments.ca_file is None else str(arguments.ca_file)
-    return signed_in(KafkaAccess(arguments.brokers, arguments.security or "plaintext", None, ca_file, arguments.secret))
 
 
 def _refuse_missing(
