@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from pyspark.errors import ParseException
 from pyspark.sql import DataFrame, SparkSession
@@ -17,6 +19,8 @@ from penstock.jobs.sources.ends import InputEnds
 from penstock.jobs.sources.opening import Offsets, Reading, open_source
 from penstock.jobs.spec import Sink, StreamingJob, ToFiles, ToKafka, ToWebhook
 from penstock.jobs.spec.connection_addresses import the_url
+from penstock.jobs.sql.literals import located
+from penstock.jobs.sql_views.declaring import result
 from penstock.jobs.stream.dataframes import OutputMode, stream_of
 from penstock.jobs.stream.declaration import Frames, declared_at
 from penstock.jobs.stream.selections import Selection
@@ -138,6 +142,23 @@ class Job:
             raise BadDeclaration(path=where, need=f"a table of the spec: {', '.join(known) or 'it has none'}", fix="correct the name")
         url = the_url(self.connections, known[name].postgres.connection, "postgres", f"spec.tables.{name}.postgres.connection")
         return self.open_table(name, known[name], url)
+
+    def sql(self, text: str, /, **streams: Stream) -> Stream:
+        """The rows of a query in SQL as a stream, for blocks and for ``job.write``: ``job.sql("SELECT page FROM visits WHERE n > 1")``.
+
+        The grammar is that of an app in SQL: docs/flink-operations.md. The text may create views, sources and functions first, and ends
+        with a query. It reads, by their names, the streams that are passed, those that it creates, and the sources that the app has taken.
+
+        Args:
+            text: statements that create something, and a query, separated by semicolons.
+            streams: name -> stream.
+
+        Raises:
+            PenstockError: SPEC-045, with the line and the column in the app if the text is a literal; several are raised as `Faults`.
+        """
+        caller = sys._getframe(1)
+        script = located(text, Path(caller.f_code.co_filename), caller.f_lineno)
+        return result(script, self, {**self.sources, **streams})
 
     def stream(self, frame: DataFrame, *, output_mode: OutputMode | None = None, event_time: str | None = None) -> Stream:
         """A DataFrame that was derived from ``.df`` of the job's sources as a stream, for Penstock's blocks.

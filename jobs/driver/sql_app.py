@@ -1,302 +1,43 @@
-"""From the statements of a SQL app to a job: each maps to one of the blocks that a Python app calls."""
+"""Declares the job of a SQL app."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TypeVar
 
-from pyspark.errors import PySparkException
-from pyspark.sql import Column
-from pyspark.sql import functions as F
-from pyspark.sql.types import StructType
-
-from penstock.jobs.blocks.joins import Side, broadcast_join, interval_join, lookup_join, regular_join, temporal_join, union, window_join
-from penstock.jobs.blocks.keyed import Step, deduplicate, pattern
-from penstock.jobs.blocks.lookups.table import LookupTable
-from penstock.jobs.blocks.windows import TimeWindow, aggregate, count_window, cumulative, global_window, session, sliding, top, tumbling
-from penstock.jobs.blocks.windows.firing import NUMBER
-from penstock.jobs.blocks.windows.kinds import Global
-from penstock.jobs.errors import BadDeclaration
 from penstock.jobs.job import Job
 from penstock.jobs.sql import parsing
-from penstock.jobs.sql.statements import (
-    CreateSource,
-    CreateView,
-    Deduplicate,
-    Divert,
-    Group,
-    Insert,
-    InWindow,
-    Join,
-    Match,
-    Query,
-    Ref,
-    Regular,
-    Select,
-    SideOutput,
-    Statement,
-    Top,
-    Union,
-    Window,
-    Within,
-)
-from penstock.jobs.sql.tokens import Fragment, Script
-from penstock.jobs.stream.streams import Stream
-
-_OF_WINDOWS = ("window_start", "window_end", NUMBER)
-Built = TypeVar("Built")
+from penstock.jobs.sql.names import outputs
+from penstock.jobs.sql.statements import Insert, Select, SideOutput
+from penstock.jobs.sql_views.declaring import created
+from penstock.jobs.sql_views.views import Views
 
 
 def declare(path: Path, job: Job) -> None:
     """Declares the job of a SQL app.
 
     Raises:
-        PenstockError: SPEC-045 with the line.
+        PenstockError: SPEC-045 with the line and the column.
     """
     script, statements = parsing.read(path)
-    views = Views(script, {}, job.table)
+    views = created(script, statements, job, {})
     for statement in statements:
-        if isinstance(statement, CreateSource):
-            views.streams[statement.name.text] = views.tried(statement.name, lambda: _source(job, statement))  # noqa: B023
-        elif isinstance(statement, CreateView):
-            views.streams[statement.name.text] = views.built(statement.query)
-        elif isinstance(statement, SideOutput):
+        if isinstance(statement, SideOutput):
             views.tried(statement.sink, lambda: job.side_output(statement.sink.text, statement.tag))  # noqa: B023
-    _write(job, views, statements)
+    for output in outputs(statements):
+        _write(job, views, [one for one in output if isinstance(one, Insert)])
 
 
-def _source(job: Job, statement: CreateSource) -> Stream:
-    return job.source(statement.name.text, statement.schema.text, record=statement.record)
-
-
-def _write(job: Job, views: Views, statements: list[Statement]) -> None:
-    inserts = [statement for statement in statements if isinstance(statement, Insert)]
+def _write(job: Job, views: Views, inserts: Sequence[Insert]) -> None:
+    """One output: a query, or several routes of one view."""
     first = inserts[0]
     if len(inserts) == 1:
         stream = views.built(first.query)
         views.tried(first.sink, lambda: job.write(stream, first.sink.text))
         return
     routes = {one.sink.text: one.query.where.text if isinstance(one.query, Select) and one.query.where else None for one in inserts}
-    assert isinstance(first.query, Select)
-    stream = views.streams[first.query.left.view.text]
+    stream = views.streams[first.query.uses[0].text]
     for one in inserts:
         if isinstance(one.query, Select) and one.query.where:
             views.filtered(stream, one.query.where)
     views.tried(first.sink, lambda: job.write(stream, routes))
-
-
-class Views:
-    """The streams by their names.
-
-    Args:
-        script: the file.
-        streams: name of a source or a view -> stream.
-        table: returns a table of the spec.
-    """
-
-    def __init__(self, script: Script, streams: Mapping[str, Stream], table: Callable[[str], LookupTable]) -> None:
-        self._script = script
-        self.streams = dict(streams)
-        self._table = table
-
-    def built(self, query: Query) -> Stream:
-        """The stream of a query. Raises SPEC-045 with the line."""
-        match query:
-            case Select():
-                return self._select(query)
-            case Union():
-                first, *others = [self._select(part) for part in query.parts]
-                return self.tried(query.parts[0].left.view, lambda: union(first, *others))
-            case Deduplicate():
-                stream = self._stream(query.view)
-                return self.tried(query.view, lambda: deduplicate(stream, query.keys, within=query.within, keep=query.keep))
-            case Top():
-                return self._top(query)
-            case Match():
-                return self._match(query)
-            case Divert():
-                stream = self._stream(query.view)
-                self.checked(stream, query.when, query.reason)
-                return self.tried(query.when, lambda: stream.divert(query.tag, query.when.text, query.reason.text))
-
-    def tried(self, place: Fragment, build: Callable[[], Built]) -> Built:
-        """The result of a block; what it rejects is reported with its line."""
-        try:
-            return build()
-        except BadDeclaration as error:
-            raise self._script.refused(place, error.need, error.fix) from None
-        except ValueError as error:
-            raise self._script.refused(place, str(error), "correct the statement") from None
-        except PySparkException as error:
-            raise self._script.refused(place, *_spark_says(error)) from None
-
-    def checked(self, stream: Stream, *expressions: Fragment) -> None:
-        """Checks that Spark can analyse expressions over a stream's rows, one by one. Raises SPEC-045 for the first that it cannot."""
-        for expression in expressions:
-            # In a WHERE, where Spark allows no aggregate; in a SELECT it would treat one as a global aggregate.
-            self.tried(expression, lambda: stream.frame.where(F.expr(expression.text).isNotNull()).schema)  # noqa: B023
-
-    def filtered(self, stream: Stream, condition: Fragment) -> Stream:
-        """The rows that satisfy a condition. Raises SPEC-045 for one that Spark rejects."""
-        self.checked(stream, condition)
-        return self.tried(condition, lambda: stream.filter(condition.text))
-
-    def _stream(self, view: Fragment) -> Stream:
-        if view.text not in self.streams:
-            raise self._script.refused(view, f"one of {', '.join(self.streams)}", "correct the name")
-        return self.streams[view.text]
-
-    def _select(self, query: Select) -> Stream:
-        stream = self._from(query)
-        if query.explode:
-            explode = query.explode
-            self.checked(stream, explode.array)
-            stream = self.tried(explode.array, lambda: stream.explode(explode.name, explode.array.text))
-        if query.where:
-            stream = self.filtered(stream, query.where)
-        if query.group:
-            return self._grouped(query, query.group, stream)
-        columns: dict[str, str | Column] = {}
-        for item in query.items:
-            self._add(columns, item.expression, self._columns(stream, item.expression, item.name))
-        return self.tried(query.left.view, lambda: stream.select(**columns))
-
-    def _from(self, query: Select) -> Stream:
-        left = self._stream(query.left.view)
-        return left if query.join is None else self._joined(query.left, left, query.join)
-
-    def _columns(self, stream: Stream, expression: Fragment, name: str) -> dict[str, str]:
-        """Name -> expression of an item, with a star expanded."""
-        if name != "*":
-            self.checked(stream, expression)
-            return {name: expression.text}
-        if expression.text == "*":
-            return {field: f"`{field}`" for field in stream.fields}
-        side = expression.text.split(".")[0].strip()
-        schema = stream.frame.schema[side].dataType if side in stream.fields else None
-        if not isinstance(schema, StructType):
-            raise self._script.refused(expression, f"a side of the join: {', '.join(stream.fields)}", "correct the name")
-        return {field: f"`{side}`.`{field}`" for field in schema.names}
-
-    def _add(self, columns: dict[str, str | Column], place: Fragment, more: Mapping[str, str]) -> None:
-        twice = sorted(columns.keys() & more.keys())
-        if twice:
-            raise self._script.refused(place, f"unique column names; duplicate: {', '.join(twice)}", "add AS name")
-        columns.update(more)
-
-    def _grouped(self, query: Select, group: Group, stream: Stream) -> Stream:
-        own = [*group.keys, *_OF_WINDOWS]
-        kept = {item.name: item.expression.text.strip("`") for item in query.items if item.expression.text.strip("`") in own}
-        aggregates = {item.name: item for item in query.items if item.name not in kept}
-        if len(kept) + len(aggregates) < len(query.items) or "*" in aggregates:
-            raise self._script.refused(group.place, "each column once, under its own name", "add AS name; * is not allowed with GROUP BY")
-        for item in aggregates.values():
-            self.tried(item.expression, lambda: stream.frame.agg(F.expr(item.expression.text)).schema)  # noqa: B023
-        window = self._window(group)
-        calls = {name: item.expression.text for name, item in aggregates.items()}
-        aggregated = self.tried(group.place, lambda: aggregate(stream, window, keys=group.keys, emit=group.emit, **calls))
-        if query.having:
-            aggregated = self.filtered(aggregated, query.having)
-        columns = {item.name: f"`{kept.get(item.name, item.name)}`" for item in query.items}
-        for item in query.items:
-            self.checked(aggregated, Fragment(columns[item.name], item.expression.line))
-        return self.tried(group.place, lambda: aggregated.select(**columns))
-
-    def _window(self, group: Group) -> TimeWindow | Global:
-        if group.window is not None:
-            return self._of(group.window)
-        if group.emit == "final":
-            need = "a window or EMIT UPDATES: without either, a group never ends and has no final result"
-            raise self._script.refused(group.place, need, "use GROUP BY ..., TUMBLE('5m'), or add EMIT UPDATES")
-        return global_window()
-
-    def _of(self, window: Window) -> TimeWindow | Global:
-        size, step, offset = window.size, window.step or "", window.offset
-        makes: dict[str, Callable[[], TimeWindow | Global]] = {
-            "tumble": lambda: tumbling(size, offset=offset),
-            "hop": lambda: sliding(size, every=step, offset=offset),
-            "session": lambda: session(size),
-            "cumulate": lambda: cumulative(size, step=step, offset=offset),
-            "rows": lambda: count_window(int(size), every=int(step) if step else None),
-        }
-        return self.tried(window.place, makes[window.kind])
-
-    def _time_window(self, window: Window) -> TimeWindow:
-        kind = self._of(window)
-        if isinstance(kind, Global):
-            raise self._script.refused(window.place, "a time window", "use TUMBLE, HOP, SESSION or CUMULATE")
-        return kind
-
-    def _joined(self, ref: Ref, stream: Stream, join: Join) -> Stream:
-        if join.way == "lookup":
-            return self._looked_up(ref, stream, join)
-        mine, others = ([pair[number] for pair in join.keys] for number in (0, 1))
-        left = Side(ref.alias, stream, mine, ref.unique or None)
-        right = Side(join.right.alias, self._stream(join.right.view), others, join.right.unique or None)
-        return self.tried(join.condition, lambda: self._join(left, right, join))
-
-    def _join(self, left: Side, right: Side, join: Join) -> Stream:
-        match join.way:
-            case Within(lower=lower, upper=upper):
-                return interval_join(left, right, lower=lower, upper=upper, how=join.how)
-            case InWindow(window=window):
-                return window_join(left, right, self._time_window(window), how=join.how)
-            case Regular(emit=emit, kept=kept):
-                return regular_join(left, right, how=join.how, emit=emit, ttl=kept)
-        if join.how == "full":
-            raise ValueError("FULL is not supported for a temporal join: use INNER or LEFT")
-        if join.way == "temporal":
-            return temporal_join(left, right, how=join.how)
-        if not join.keys and right.unique is None:
-            raise ValueError(
-                f"a join on a condition requires the fields that identify a row of {right.name}: add UNIQUE (field) after its name"
-            )
-        # Rows identified by other fields than the join keys: several of them may match, as with any condition.
-        by_key = join.keys and (not join.right.unique or set(join.right.unique) == {theirs for _, theirs in join.keys})
-        return broadcast_join(left, right, on=None if by_key else join.condition.text, how=join.how)
-
-    def _looked_up(self, ref: Ref, stream: Stream, join: Join) -> Stream:
-        if join.how == "full":
-            raise self._script.refused(join.right.view, "INNER or LEFT", "rows that only the table has are not emitted")
-        how = join.how
-        table = self.tried(join.right.view, lambda: self._table(join.right.view.text))
-        on: dict[str, str] = {theirs: f"`{mine}`" for mine, theirs in join.keys}
-        joined = self.tried(join.condition, lambda: lookup_join(stream, table, on, how, name=join.right.alias))
-        sides: dict[str, str | Column] = {ref.alias: F.struct(*stream.fields), join.right.alias: F.col(join.right.alias)}
-        return joined.select(**sides)
-
-    def _top(self, query: Top) -> Stream:
-        stream = self._stream(query.view)
-        self.checked(stream, query.by)
-        window = (
-            self._time_window(query.window)
-            if query.window
-            else global_window()
-            if query.emit == "updates" and not _windowed(stream)
-            else None
-        )
-        return self.tried(
-            query.view,
-            lambda: top(stream, query.n, by=query.by.text, keys=query.keys, window=window, order=query.order, emit=query.emit),
-        )
-
-    def _match(self, query: Match) -> Stream:
-        stream = self._stream(query.view)
-        self.checked(stream, *(step.when for step in query.steps), *([query.unless] if query.unless else []))
-        steps = [Step(step.name, step.when.text, step.times, step.next) for step in query.steps]
-        unless = query.unless.text if query.unless else None
-        return self.tried(query.view, lambda: pattern(stream, query.keys, steps, within=query.within, unless=unless))
-
-
-def _windowed(stream: Stream) -> bool:
-    return {"window_start", "window_end"} <= set(stream.fields)
-
-
-def _spark_says(error: PySparkException) -> tuple[str, str]:
-    """Spark's objection to an expression, without the plan that it prints; and the fix."""
-    if error.getCondition() == "INVALID_WHERE_CONDITION":
-        several = (error.getMessageParameters() or {}).get("expressionList", "this")
-        return f"an expression on a single row; {several} takes several", "name it in a SELECT with GROUP BY, and use that name"
-    text = error.getMessage() or str(error)
-    return " ".join(text.split("SQLSTATE")[0].split()).rstrip("; ") or type(error).__name__, "correct the expression"

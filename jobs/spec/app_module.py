@@ -11,9 +11,10 @@ import ast
 import difflib
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
-from typing import Literal, cast, get_args
+from typing import TYPE_CHECKING, Literal, cast, get_args
 
 from pydantic import BaseModel, ConfigDict
 
@@ -23,6 +24,9 @@ from penstock.jobs.spec.app_calls import called, origins
 from penstock.sizing.errors import PenstockError, Place, raise_all
 from penstock.sizing.python_workers import PythonUse
 from penstock.sizing.targets import MAX_PARALLELISM
+
+if TYPE_CHECKING:
+    from penstock.jobs.sql.statements import Statement
 
 StatefulOperator = Literal["join", "other"]
 # Stateful block -> kinds of its Spark operators: a stream-stream join has more state stores than others. Each call of a block
@@ -148,15 +152,8 @@ def read(path: Path) -> AppModule:
             invalid SQL; several are raised as `Faults`.
     """
     if is_sql(path.name):
-        # Imported here because most apps are modules, and importing the parser takes as long as reading the rest of a spec.
-        from penstock.jobs.sql import parsing
-        from penstock.jobs.sql.statements import CreateView, Insert
-
-        _, statements = parsing.read(path)
-        queries = [statement.query for statement in statements if isinstance(statement, CreateView | Insert)]
-        calls = tuple(block for query in queries for block in query.blocks)
-        return AppModule(path=path, stateful_calls=calls, python_operators=python_operators.of_calls(calls))
-    tree = _parse(path)
+        return _read_sql(path)
+    tree, text = _parse(path)
     literals: dict[str, ast.expr] = {}
     faults: list[PenstockError] = []
     for name in _NAMES:
@@ -168,6 +165,7 @@ def read(path: Path) -> AppModule:
             faults.append(fault)
     parallelism = _checked(literals, faults, path, "PARALLELISM", MAX_PARALLELISM)
     operators = _checked(literals, faults, path, "OPERATORS", MAX_OPERATORS)
+    in_sql = _called_in_sql(tree, text, path, faults)
     raise_all(faults)
     return AppModule(
         path=path,
@@ -177,11 +175,55 @@ def read(path: Path) -> AppModule:
         operators=operators if isinstance(operators, int) else None,
         operator_names=tuple(operators) if isinstance(operators, tuple | dict) else (),
         operator_kinds=operators if isinstance(operators, dict) else {},
-        stateful_calls=tuple(_blocks_called(tree)),
+        stateful_calls=(*_blocks_called(tree), *in_sql.stateful),
         uses_dataframes=any(isinstance(node, ast.Attribute) and node.attr in _DATAFRAMES for node in ast.walk(tree)),
-        python_operators=python_operators.of_module(tree),
+        python_operators=(*python_operators.of_module(tree), *in_sql.python),
         outputs=max(1, sum(1 for _ in _outputs(tree))),
     )
+
+
+@dataclass(frozen=True)
+class _Operators:
+    """What statements in SQL run: stateful blocks by name, and Python operators."""
+
+    stateful: tuple[str, ...] = ()
+    python: tuple[PythonUse, ...] = ()
+
+
+def _read_sql(path: Path) -> AppModule:
+    # Imported here because most apps are modules, and importing the parser takes as long as reading the rest of a spec.
+    from penstock.jobs.sql import parsing
+    from penstock.jobs.sql.names import outputs
+
+    _, statements = parsing.read(path)
+    found = _operators_of(statements)
+    return AppModule(path=path, stateful_calls=found.stateful, python_operators=found.python, outputs=len(outputs(statements)))
+
+
+def _called_in_sql(tree: ast.Module, text: str, path: Path, faults: list[PenstockError]) -> _Operators:
+    """Of the ``job.sql`` calls whose text is known without running the app; adds the errors of others."""
+    if ".sql(" not in text:
+        return _Operators()
+    from penstock.jobs.sql import literals, parsing
+
+    statements: list[Statement] = []
+    for script in literals.called(tree, text, path):
+        try:
+            statements += parsing.embedded(script)
+        except PenstockError as error:
+            faults += error.errors
+    return _operators_of(statements)
+
+
+def _operators_of(statements: list[Statement]) -> _Operators:
+    from penstock.jobs.sql.statements import Call, CreateFunction, CreateView, Insert, Result
+
+    queries = [statement.query for statement in statements if isinstance(statement, CreateView | Insert | Result)]
+    calls = tuple(block for query in queries for block in query.blocks)
+    clients = ("call",) * sum(isinstance(query, Call) for query in queries)
+    # Spark computes the functions of a stage in one operator.
+    functions = any(isinstance(one, CreateFunction) and one.kind not in ("call", "keyed") for one in statements)
+    return _Operators(calls, (*python_operators.of_calls((*calls, *clients)), *(("udf",) if functions else ())))
 
 
 def _sql_file(app: str, folders: Sequence[Path]) -> Path:
@@ -242,7 +284,8 @@ def _is_module(start: Path, rest: list[str]) -> bool:
     return stem.with_name(f"{stem.name}.py").is_file() or (package.is_file() and "build" in package.read_text("utf-8", "replace"))
 
 
-def _parse(path: Path) -> ast.Module:
+def _parse(path: Path) -> tuple[ast.Module, str]:
+    """The syntax tree of a module, and its text."""
     try:
         with path.open("rb") as file:
             source = file.read(MAX_BYTES + 1)
@@ -253,7 +296,7 @@ def _parse(path: Path) -> ast.Module:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            return ast.parse(source)
+            return ast.parse(source), source.decode("utf-8", "replace")
     except SyntaxError as error:
         place = Place(file=str(path), line=error.lineno or 1, column=error.offset)
         raise AppSyntax(at=place, need=f"Python: {error.msg}", fix="correct the line") from None

@@ -7,17 +7,20 @@ from __future__ import annotations
 
 import ast
 import hashlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from penstock.jobs.spec.app_module import find, is_sql
+from penstock.jobs.sql.statements import CreateFunction, Statement
+from penstock.sizing.errors import PenstockError
 
 # The kit's own modules are not part of an app: its release is known.
 _OWN = "penstock"
 
 
 def app_sources(app: str, beside: Path, app_path: Sequence[Path] = ()) -> dict[str, Path]:
-    """Name -> file of the app's module and of those that it imports, directly or through others; for an app in SQL its one file.
+    """Name -> file of the app's module, or of its text in SQL, and of the modules that it imports, directly or through others.
 
     Args:
         app: as in the spec.
@@ -28,12 +31,11 @@ def app_sources(app: str, beside: Path, app_path: Sequence[Path] = ()) -> dict[s
         PenstockError: those of `find`.
     """
     file = find(app, beside, app_path)
-    if is_sql(app):
-        return {app: file}
     found, open_ = {app: file}, [app]
     while open_:
         name = open_.pop()
-        for imported in _imports(found[name], name):
+        imports = _functions(found[name]) if is_sql(name) else _imports(found[name], name)
+        for imported in imports:
             module = _module(imported, [beside, *app_path])
             if module is not None and imported not in found:
                 found[imported] = module
@@ -61,11 +63,43 @@ def _imports(file: Path, module: str) -> Iterator[str]:
     except (SyntaxError, ValueError):
         # Building the app reports it, with its line.
         return
+    yield from _packages(_functions_of_calls(tree, file))
     package = module if file.name == "__init__.py" else module.rpartition(".")[0]
     for node in ast.walk(tree):
         for name in _named(node, package):
-            parts = name.split(".")
-            yield from (".".join(parts[: length + 1]) for length in range(len(parts)))
+            yield from _packages([name])
+
+
+def _packages(names: Iterable[str]) -> Iterator[str]:
+    """The packages of each name, and the name itself."""
+    for name in names:
+        parts = name.split(".")
+        yield from (".".join(parts[: length + 1]) for length in range(len(parts)))
+
+
+def _functions(file: Path) -> Iterator[str]:
+    """Modules of the functions that an app in SQL creates."""
+    from penstock.jobs.sql import parsing
+
+    # Building the app reports an error, with its line.
+    with suppress(PenstockError):
+        yield from _packages(_modules(parsing.read(file)[1]))
+
+
+def _functions_of_calls(tree: ast.Module, file: Path) -> Iterator[str]:
+    """Modules of the functions that the ``job.sql`` calls of a module create."""
+    text = file.read_text(encoding="utf-8")
+    if ".sql(" not in text:
+        return
+    from penstock.jobs.sql import literals, parsing
+
+    for script in literals.called(tree, text, file):
+        with suppress(PenstockError):
+            yield from _modules(parsing.embedded(script))
+
+
+def _modules(statements: list[Statement]) -> list[str]:
+    return [one.python.text.rpartition(".")[0] for one in statements if isinstance(one, CreateFunction)]
 
 
 def _named(node: ast.AST, package: str) -> list[str]:

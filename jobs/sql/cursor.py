@@ -28,6 +28,15 @@ class Cursor:
         """The error for the current token."""
         return self.script.refused(self._tokens[self._at] if self.more else self._behind, need, fix, given="" if self.more else "its end")
 
+    def here(self, text: str) -> Fragment:
+        """A fragment at the next token, for errors about what begins there.
+
+        Args:
+            text: what errors show.
+        """
+        at = self._tokens[self._at].start if self.more else self._behind
+        return Fragment(text, self.script.line_of(at), self.script.column_of(at))
+
     @property
     def more(self) -> bool:
         """Whether tokens remain."""
@@ -54,7 +63,7 @@ class Cursor:
         if not self.more or self._tokens[self._at].kind not in ("word", "quoted"):
             raise self.refused("a name; quote one with a hyphen in backticks")
         token = self._next()
-        return Fragment(token.text.strip("`"), self.script.line(token.start))
+        return Fragment(token.text.strip("`"), self.script.line_of(token.start), self.script.column_of(token.start))
 
     def names(self) -> tuple[str, ...]:
         """Consumes names separated by commas."""
@@ -65,9 +74,18 @@ class Cursor:
 
     def string(self) -> str:
         """Consumes a string literal. Raises SPEC-045 if none is next."""
+        return self.quoted("such as '10m'").text
+
+    def quoted(self, example: str) -> Fragment:
+        """Consumes a string literal, as a fragment without its quotes. Raises SPEC-045 if none is next.
+
+        Args:
+            example: what errors show.
+        """
         if not self.more or self._tokens[self._at].kind != "string":
-            raise self.refused("a quoted string, such as '10m'")
-        return self._next().text[1:-1]
+            raise self.refused(f"a quoted string, {example}")
+        token = self._next()
+        return Fragment(token.text[1:-1], self.script.line_of(token.start), self.script.column_of(token.start))
 
     def whole(self) -> int:
         """Consumes an integer. Raises SPEC-045 if none is next."""
@@ -89,6 +107,17 @@ class Cursor:
             raise inside.refused("something between the parentheses")
         return inside
 
+    def call(self) -> tuple[Fragment, Fragment]:
+        """Consumes a function's name with its arguments in parentheses, and returns the name and the whole. Raises SPEC-045."""
+        start = self._tokens[self._at].start if self.more else 0
+        name = self.name()
+        if not self.sees("("):
+            raise self.refused("an opening parenthesis")
+        depth = self._next().depth
+        while self._tokens[self._at].depth > depth:
+            self._at += 1
+        return name, self.script.fragment(start, self._next().end)
+
     def until(self, *stops: tuple[str, ...]) -> Fragment:
         """Consumes the tokens up to one of these words outside of brackets, or to the end. Raises SPEC-045 if there are none."""
         begin = self._at
@@ -97,7 +126,7 @@ class Cursor:
         if self._at == begin:
             raise self.refused("an expression")
         first, last = self._tokens[begin], self._tokens[self._at - 1]
-        return Fragment(self.script.text[first.start : last.end], self.script.line(first.start))
+        return self.script.fragment(first.start, last.end)
 
     def rest(self) -> Fragment:
         """Consumes all remaining tokens."""

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Literal
 
 from penstock.jobs.errors import SqlRefused
 from penstock.jobs.sql.cursor import Cursor
+from penstock.jobs.sql.functions import call, create_function, kind_ahead, process
+from penstock.jobs.sql.names import misdirected, misused
 from penstock.jobs.sql.selecting import select, window
 from penstock.jobs.sql.statements import (
     CreateSource,
@@ -18,16 +20,16 @@ from penstock.jobs.sql.statements import (
     Match,
     MatchStep,
     Query,
-    Select,
+    Result,
     SideOutput,
     Statement,
     Top,
     Union,
 )
-from penstock.jobs.sql.tokens import MAX_BYTES, Fragment, Script, Token, tokens
+from penstock.jobs.sql.tokens import MAX_BYTES, Script, Token, tokens
 from penstock.sizing.errors import PenstockError, Place, raise_all
 
-_STATEMENTS = "CREATE SOURCE, CREATE VIEW, INSERT INTO or SIDE OUTPUT"
+_STATEMENTS = "CREATE SOURCE, CREATE VIEW, CREATE FUNCTION, INSERT INTO or SIDE OUTPUT"
 
 
 def read(path: Path) -> tuple[Script, list[Statement]]:
@@ -51,24 +53,58 @@ def read(path: Path) -> tuple[Script, list[Statement]]:
 
 def parse(script: Script) -> tuple[Script, list[Statement]]:
     """Like `read`, for the text of a file."""
-    statements: list[Statement] = []
-    faults: list[PenstockError] = []
-    for some in _split(tokens(script)):
-        try:
-            statements.append(_statement(Cursor(script, some)))
-        except SqlRefused as fault:
-            faults.append(fault)
+    statements, faults = _parsed(script, _split(tokens(script)), _statement)
     raise_all(faults)
-    raise_all(_misused(script, statements))
+    raise_all(misused(script, statements))
+    raise_all(misdirected(script, statements))
     return script, statements
 
 
-def query(script: Script) -> Query:
-    """Parses a text as a single query, whatever views it reads. Raises the errors of `read`."""
-    cursor = Cursor(script, tokens(script))
-    parsed = _query(cursor)
+def embedded(script: Script, passed: Collection[str] | None = None) -> list[Statement]:
+    """Parses the text of a ``job.sql`` call: statements that create something, and last a query.
+
+    Args:
+        script: the text.
+        passed: names of the streams that it may read besides those that it creates; None: they are not known.
+
+    Raises:
+        PenstockError: those of `read`.
+    """
+    *creating, last = list(_split(tokens(script))) or [[]]
+    statements, faults = _parsed(script, creating, _created)
+    results, more = _parsed(script, [last], _result)
+    raise_all([*faults, *more])
+    statements += results
+    raise_all(misused(script, statements, passed))
+    return statements
+
+
+def _parsed(
+    script: Script, parts: Iterable[list[Token]], read_: Callable[[Cursor], Statement]
+) -> tuple[list[Statement], list[PenstockError]]:
+    statements: list[Statement] = []
+    faults: list[PenstockError] = []
+    for some in parts:
+        try:
+            statements.append(read_(Cursor(script, some)))
+        except SqlRefused as fault:
+            faults.append(fault)
+    return statements, faults
+
+
+def _created(cursor: Cursor) -> Statement:
+    if not cursor.sees("CREATE"):
+        raise cursor.refused("CREATE VIEW or another CREATE before the query", "keep one query, at the end")
+    return _statement(cursor)
+
+
+def _result(cursor: Cursor) -> Statement:
+    if not any(cursor.sees(word) for word in ("SELECT", *_NAMED_QUERIES)):
+        fix = "end the text with the query whose rows job.sql is to return; job.write and job.side_output take them to sinks"
+        raise cursor.refused(f"a query: {', '.join(('SELECT', *_NAMED_QUERIES))}", fix)
+    result = Result(_query(cursor))
     cursor.end()
-    return parsed
+    return result
 
 
 def _split(all_tokens: list[Token]) -> Iterator[list[Token]]:
@@ -85,7 +121,9 @@ def _split(all_tokens: list[Token]) -> Iterator[list[Token]]:
 
 def _statement(cursor: Cursor) -> Statement:
     statement: Statement
-    if cursor.accept("CREATE", "SOURCE"):
+    if (kind := kind_ahead(cursor)) is not None:
+        statement = create_function(cursor, kind)
+    elif cursor.accept("CREATE", "SOURCE"):
         statement = _source(cursor)
     elif cursor.accept("CREATE", "VIEW"):
         name = cursor.name()
@@ -108,8 +146,8 @@ def _source(cursor: Cursor) -> CreateSource:
 
 
 def _query(cursor: Cursor) -> Query:
-    for words, read_ in (("DEDUPLICATE", _deduplicate), ("TOP", _top), ("MATCH", _match), ("DIVERT", _divert)):
-        if cursor.accept(words):
+    for word, read_ in _NAMED_QUERIES.items():
+        if cursor.accept(word):
             return read_(cursor)
     parts = [select(cursor)]
     while cursor.accept("UNION", "ALL"):
@@ -170,71 +208,12 @@ def _divert(cursor: Cursor) -> Divert:
     return Divert(view, tag, when, cursor.rest())
 
 
-def _misused(script: Script, statements: list[Statement]) -> list[PenstockError]:
-    """Names that are duplicate, used before their definition, used twice or never; and duplicate or missing outputs."""
-    faults: list[PenstockError] = []
-    given: dict[str, Fragment] = {}
-    used: dict[str, Fragment] = {}
-    for statement in statements:
-        if isinstance(statement, SideOutput):
-            continue
-        reads = () if isinstance(statement, CreateSource) else statement.query.uses
-        may_share = isinstance(statement, Insert) and isinstance(statement.query, Select) and statement.query.is_route
-        for name in reads:
-            faults += _use(script, name, given, used, may_share=may_share)
-        if not isinstance(statement, Insert):
-            if statement.name.text in given:
-                need = f"a unique name; this one is already used on line {given[statement.name.text].line}"
-                faults.append(script.refused(statement.name, need, "rename one of them"))
-            given.setdefault(statement.name.text, statement.name)
-    for text, name in given.items():
-        if text not in used and not faults:
-            faults.append(script.refused(name, "a view or an INSERT that reads it", "remove it, or read it"))
-    return [*faults, *_outputs(script, statements), *_output_twice(script, statements)]
-
-
-def _use(
-    script: Script, name: Fragment, given: dict[str, Fragment], used: dict[str, Fragment], *, may_share: bool
-) -> Iterator[PenstockError]:
-    if name.text not in given:
-        known = ", ".join(given) or "none yet"
-        yield script.refused(name, f"a source or a view created above: {known}", "correct the name, or create it before")
-    elif name.text in used and not may_share:
-        need = f"each view once: line {used[name.text].line} already reads it, and a second read would read its topics twice"
-        yield script.refused(name, need, "combine both into one view, or use INSERTs with SELECT * FROM one view WHERE ...")
-    used.setdefault(name.text, name)
-
-
-def _outputs(script: Script, statements: list[Statement]) -> list[PenstockError]:
-    inserts = [statement for statement in statements if isinstance(statement, Insert)]
-    if not inserts:
-        return [
-            script.refused(
-                max(len(script.text) - 1, 0), "INSERT INTO a sink of the spec", "write the output to a sink", given=script.path.name
-            )
-        ]
-    if len(inserts) == 1:
-        return []
-    faults: list[PenstockError] = []
-    first = inserts[0]
-    for one in inserts:
-        if not (isinstance(one.query, Select) and one.query.is_route):
-            need = "SELECT * FROM one view [WHERE ...] if there are several INSERTs"
-            faults.append(script.refused(one.sink, need, "create a view of it"))
-        elif isinstance(first.query, Select) and one.query.left.view.text != first.query.left.view.text:
-            need = f"the view of line {first.sink.line}, {first.query.left.view.text}: an app in SQL has one output"
-            faults.append(script.refused(one.query.left.view, need, "combine both into one view with a column that tells them apart"))
-    return faults
-
-
-def _output_twice(script: Script, statements: list[Statement]) -> Iterator[PenstockError]:
-    """The second INSERT into a sink and the second SIDE OUTPUT of a tag, which would silently replace the first."""
-    sinks: dict[str, Fragment] = {}
-    tags: dict[str, Fragment] = {}
-    for one in statements:
-        if isinstance(one, Insert) and sinks.setdefault(one.sink.text, one.sink) is not one.sink:
-            need = f"separate sinks; line {sinks[one.sink.text].line} already writes to {one.sink.text}"
-            yield script.refused(one.sink, need, "combine the two conditions with OR, or use another sink")
-        if isinstance(one, SideOutput) and tags.setdefault(one.tag, one.sink) is not one.sink:
-            need = f"one sink per tag; line {tags[one.tag].line} sends {one.tag} to {tags[one.tag].text}"
-            yield script.refused(one.sink, need, "remove one of them, or use FOR another tag")
+# First word -> what parses the rest.
+_NAMED_QUERIES: Mapping[str, Callable[[Cursor], Query]] = {
+    "DEDUPLICATE": _deduplicate,
+    "TOP": _top,
+    "MATCH": _match,
+    "DIVERT": _divert,
+    "CALL": call,
+    "PROCESS": process,
+}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import re
+from dataclasses import replace
 from typing import Literal
 
 from penstock.jobs.sql.cursor import Cursor
@@ -90,7 +91,7 @@ def window(cursor: Cursor) -> Window:
     kinds: dict[str, Literal["tumble", "hop", "session", "cumulate", "rows"]] = {
         "TUMBLE": "tumble", "HOP": "hop", "SESSION": "session", "CUMULATE": "cumulate", "ROWS": "rows",
     }  # fmt: skip
-    return Window(kinds[kind], size, step, offset, Fragment(f"{kind}('{size}')", place.line))
+    return Window(kinds[kind], size, step, offset, replace(place, text=f"{kind}('{size}')"))
 
 
 def _refuse(cursor: Cursor, words: tuple[str, ...]) -> None:
@@ -210,17 +211,19 @@ def _keys(condition: list[Token], left: str, right: str) -> tuple[tuple[str, str
 def _explode(cursor: Cursor) -> Explode | None:
     if not cursor.accept("LATERAL", "VIEW"):
         return None
-    cursor.expect("EXPLODE")
-    array = cursor.brackets().rest()
+    if cursor.accept("EXPLODE"):
+        function, array = None, cursor.brackets().rest()
+    else:
+        function, array = cursor.call()
     cursor.expect("AS")
-    return Explode(array, cursor.name().text)
+    return Explode(array, cursor.name().text, function)
 
 
 def _group(cursor: Cursor) -> Group | None:
     if not cursor.sees("GROUP", "BY"):
         return None
+    place = cursor.here("GROUP BY")
     cursor.expect("GROUP", "BY")
-    place = Fragment("GROUP BY", cursor.script.line(cursor.left()[0].start) if cursor.more else 1)
     keys: list[str] = []
     within: Window | None = None
     while True:

@@ -114,10 +114,17 @@ class Group:
 
 @dataclass(frozen=True)
 class Explode:
-    """``LATERAL VIEW explode(array) AS name``."""
+    """``LATERAL VIEW explode(array) AS name``, or the call of a table function in its place.
+
+    Args:
+        array: the expression.
+        name: of the column.
+        function: name of the table function; None: explode.
+    """
 
     array: Fragment
     name: str
+    function: Fragment | None = None
 
 
 @dataclass(frozen=True)
@@ -248,7 +255,87 @@ class Divert:
         return (self.view,)
 
 
-Query = Select | Union | Deduplicate | Top | Match | Divert
+@dataclass(frozen=True)
+class Call:
+    """``CALL function OF view KEY expression``."""
+
+    function: Fragment
+    view: Fragment
+    key: Fragment
+    blocks: tuple[str, ...] = ()
+
+    @property
+    def uses(self) -> tuple[Fragment, ...]:
+        """The view that it reads."""
+        return (self.view,)
+
+
+@dataclass(frozen=True)
+class Keys:
+    """``view BY key, ...``."""
+
+    view: Fragment
+    keys: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Process:
+    """``PROCESS view BY keys [AND view BY keys] WITH function [ON time TIME] [IN ORDER OF TIME] [TTL 'time'] [EMIT UPDATES]``.
+
+    Args:
+        inputs: one, or two with common keys.
+        function: name of a keyed function.
+        time: what its timers and its time to live are based on; None: as the block decides.
+        ordered: whether rows are processed in the order of event time.
+        ttl: time to live of its state; None: the spec's.
+        updates: whether a row replaces the previous one with its key.
+    """
+
+    inputs: tuple[Keys, ...]
+    function: Fragment
+    time: Literal["event", "processing"] | None
+    ordered: bool
+    ttl: str | None
+    updates: bool
+
+    @property
+    def uses(self) -> tuple[Fragment, ...]:
+        """The views that it reads."""
+        return tuple(one.view for one in self.inputs)
+
+    @property
+    def blocks(self) -> tuple[str, ...]:
+        """The stateful block that it uses."""
+        return ("process" if len(self.inputs) == 1 else "connect",)
+
+
+Query = Select | Union | Deduplicate | Top | Match | Divert | Call | Process
+FunctionKind = Literal["scalar", "table", "aggregate", "table aggregate", "call", "keyed"]
+
+
+@dataclass(frozen=True)
+class CreateFunction:
+    """``CREATE kind FUNCTION name RETURNS ... AS 'module.name'``.
+
+    Args:
+        name: in this text.
+        kind: how it is called.
+        python: module and name of the function or class.
+        returns: type of its values, or fields of its rows; None: it says so itself.
+        rows: whether `returns` are fields.
+        deterministic: whether the same arguments always give the same value.
+        state: fields with what a keyed function keeps.
+        options: of calls: ``capacity``, ``timeout``, ``attempts``, ``backoff``, ``ordered``, and ``connection``, of the spec.
+    """
+
+    name: Fragment
+    kind: FunctionKind
+    python: Fragment
+    returns: Fragment | None = None
+    rows: bool = False
+    deterministic: bool = True
+    state: Fragment | None = None
+    options: tuple[tuple[str, str | int | bool], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -277,6 +364,13 @@ class Insert:
 
 
 @dataclass(frozen=True)
+class Result:
+    """The query whose rows ``job.sql`` returns."""
+
+    query: Query
+
+
+@dataclass(frozen=True)
 class SideOutput:
     """``SIDE OUTPUT sink [FOR tag]``."""
 
@@ -284,4 +378,4 @@ class SideOutput:
     tag: str
 
 
-Statement = CreateSource | CreateView | Insert | SideOutput
+Statement = CreateFunction | CreateSource | CreateView | Insert | Result | SideOutput

@@ -48,36 +48,74 @@ class Token:
 
 @dataclass(frozen=True)
 class Fragment:
-    """A fragment of the file, unchanged.
+    """A fragment of the text, unchanged.
 
     Args:
         text: the fragment.
         line: its first line, from 1.
+        column: its first column, from 1.
     """
 
     text: str
     line: int
+    column: int = 1
+
+
+class SqlPlace(Place):
+    """A position in SQL, which is printed with its column: a statement may be one long line."""
+
+    def __str__(self) -> str:
+        """As ``app.sql:3:14``."""
+        return super().__str__() if self.column is None else f"{super().__str__()}:{self.column}"
 
 
 @dataclass(frozen=True)
 class Script:
-    """Text of the whole file."""
+    """A text of statements.
+
+    Args:
+        path: the file that has it.
+        text: the text.
+        line: of the text's first character in the file, from 1.
+        column: likewise.
+        verbatim: whether the file has the text as it is, so that a place in the text is a place in the file. Otherwise the text was made
+            at this line by a program.
+    """
 
     path: Path
     text: str
+    line: int = 1
+    column: int = 1
+    verbatim: bool = True
 
-    def line(self, index: int) -> int:
-        """Line of a character, from 1."""
+    def line_of(self, index: int) -> int:
+        """Line of a character in the text, from 1."""
         return self.text.count("\n", 0, index) + 1
+
+    def column_of(self, index: int) -> int:
+        """Column of a character in the text, from 1."""
+        return index - self.text.rfind("\n", 0, index)
+
+    def fragment(self, start: int, end: int) -> Fragment:
+        """The characters from one index up to another."""
+        return Fragment(self.text[start:end], self.line_of(start), self.column_of(start))
 
     def refused(self, where: Token | Fragment | int, need: str, fix: str, *, given: str = "") -> SqlRefused:
         """The error for the text at a position."""
         if isinstance(where, Fragment):
-            return SqlRefused(at=Place(file=str(self.path), line=where.line), given=given or short(where.text), need=need, fix=fix)
-        index = where.start if isinstance(where, Token) else where
-        column = index - (self.text.rfind("\n", 0, index) + 1) + 1
-        place = Place(file=str(self.path), line=self.line(index), column=column)
-        return SqlRefused(at=place, given=given or (short(where.text) if isinstance(where, Token) else ""), need=need, fix=fix)
+            line, column = where.line, where.column
+        else:
+            index = where.start if isinstance(where, Token) else where
+            line, column = self.line_of(index), self.column_of(index)
+        given = given or ("" if isinstance(where, int) else short(where.text))
+        if not self.verbatim:
+            return SqlRefused(at=self.place(), given=given, need=f"line {line}, column {column} of the SQL: {need}", fix=fix)
+        return SqlRefused(at=self.place(line, column), given=given, need=need, fix=fix)
+
+    def place(self, line: int = 1, column: int | None = None) -> Place:
+        """A place in the file, of a line and a column of the text."""
+        shifted = column + self.column - 1 if column is not None and line == 1 else column
+        return SqlPlace(file=str(self.path), line=line + self.line - 1, column=shifted)
 
 
 def short(text: str) -> str:

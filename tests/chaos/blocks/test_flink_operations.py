@@ -139,6 +139,8 @@ def _sql(example: Example, streams: Mapping[str, Stream], users: LookupTable, fo
     path.write_text(f"{sources}{example.code}INSERT INTO sink SELECT * FROM out;\nSIDE OUTPUT errors;\n", encoding="utf-8")
     written: list[Stream] = []
     job: Any = SimpleNamespace(
+        session=None,
+        connections={},
         source=lambda name, schema, record: streams[name],
         table=lambda name: {"users": users}[name],
         side_output=lambda sink, tag: None,

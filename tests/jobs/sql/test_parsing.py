@@ -10,6 +10,7 @@ import pytest
 
 from penstock.jobs.errors import AppNotFound
 from penstock.jobs.spec import app_module
+from penstock.jobs.sql.names import outputs
 from penstock.jobs.sql.parsing import parse, read
 from penstock.jobs.sql.statements import CreateSource, CreateView, Deduplicate, Insert, Match, Select, SideOutput, Statement, Top, Union
 from penstock.jobs.sql.tokens import MAX_BYTES, Script
@@ -176,7 +177,12 @@ def test_a_union_reads_its_views() -> None:
         (f"{CLICKS}SIDE OUTPUT a FOR late; SIDE OUTPUT a FOR x;\nSIDE OUTPUT b FOR late; INSERT INTO o SELECT * FROM clicks", 3, "per tag"),
         (f"{CLICKS}INSERT INTO out SELECT n FROM clicks WHERE n > 1\nAND row_number() OVER (ORDER BY n) = 1", 3, "no OVER"),
         (f"{CLICKS}INSERT INTO out SELECT n FROM clicks GROUP BY n, ROWS(2)\nHAVING n IN (SELECT 1)", 3, "no subquery"),
-        (f"{CLICKS}INSERT INTO out SELECT n FROM clicks;\nINSERT INTO b SELECT * FROM clicks", 2, "SELECT * FROM one view"),
+        (f"{CLICKS}CREATE FUNCTION f RETURNS INT AS f;\nINSERT INTO out SELECT n FROM clicks", 2, "a quoted string"),
+        (f"{CLICKS}CREATE FUNCTION f RETURNS TABLE (n INT) AS 'm.f';\nINSERT INTO out SELECT n FROM clicks", 2, "the type of a value"),
+        (f"{CLICKS}CREATE KEYED FUNCTION f RETURNS INT AS 'm.f';\nINSERT INTO out SELECT n FROM clicks", 2, "RETURNS TABLE"),
+        (f"{CLICKS}CREATE FUNCTION f AS 'm.f';\nCREATE TABLE FUNCTION F AS 'm.g'; INSERT INTO o SELECT n FROM clicks", 3, "line 2 creates"),
+        (f"{CLICKS}INSERT INTO out CALL f OF clicks KEY n", 2, "a function created above: none yet"),
+        (f"{CLICKS}INSERT INTO out PROCESS clicks BY user\nWITH f", 3, "a function created above"),
         (CLICKS, 1, "a view or an INSERT"),
         ("", 1, "INSERT INTO a sink"),
     ],
@@ -192,8 +198,18 @@ def test_a_view_that_is_read_twice_would_read_its_topics_twice() -> None:
     twice = f"{CLICKS}{views}INSERT INTO out SELECT a.n FROM a JOIN b ON a.n = b.n IN TUMBLE('1m')"
     error = fault(twice)
     assert (error.at and error.at.line, error.given) == (3, "clicks") and "line 2" in error.need
-    routed = statements(f"{CLICKS}INSERT INTO a SELECT * FROM clicks WHERE n > 1; INSERT INTO b SELECT * FROM clicks")
-    assert [type(one) for one in routed] == [CreateSource, Insert, Insert]
+
+
+def test_inserts_of_one_view_are_one_output_and_others_read_their_views_by_themselves() -> None:
+    routes = "INSERT INTO a SELECT * FROM clicks WHERE n > 1; INSERT INTO b SELECT * FROM clicks;"
+    views = "CREATE VIEW big AS SELECT n FROM clicks WHERE n > 1;"
+    found = outputs(statements(f"{CLICKS}{views}{routes} INSERT INTO c SELECT n FROM big; INSERT INTO d SELECT n FROM clicks"))
+    assert [[one.sink.text for one in output if isinstance(one, Insert)] for output in found] == [["a", "b"], ["c"], ["d"]]
+
+
+def test_an_error_has_the_column_too() -> None:
+    place = fault(f"{CLICKS}INSERT INTO out\n  SELECT n AS m, n + 1 FROM clicks").at
+    assert place is not None and (place.line, place.column, str(place)) == (3, 18, "app.sql:3:18")
 
 
 def test_all_invalid_statements_are_reported_at_once() -> None:
