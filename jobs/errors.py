@@ -398,10 +398,10 @@ class EndUnreachable(RunFailed):
 
 
 class SqlRefused(DocumentError):
-    """A statement of an SQL app has a syntax error, is not supported, or cannot be built from the streams that it names."""
+    """A statement of an SQL app, or of the text of ``job.sql``, has a syntax error, is not supported, or cannot be built."""
 
     code = "SPEC-045"
-    title = "invalid SQL app"
+    title = "invalid SQL"
 
 
 class TableFileUnread(RunFailed):

@@ -31,6 +31,7 @@ _NEVER: tuple[type[PenstockError], ...] = (
     errors.SavepointOfNewerRelease,
     errors.SocketHasNoPast,
     errors.SourcesDiffer,
+    errors.SqlRefused,
     errors.StateDiffers,
     errors.StateNotRepartitioned,
     errors.StateNotRepeatable,

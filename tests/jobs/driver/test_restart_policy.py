@@ -47,6 +47,7 @@ def test_each_error_has_its_answer() -> None:
     """The code's and the documents' table; an error that is new is limited until somebody has thought about it."""
     never = {"JOB-004", "JOB-011", "JOB-021", "JOB-062", "JOB-070", "JOB-085", "JOB-093", "JOB-094"}
     assert _codes("never") == never | {"JOB-097", "JOB-098", "JOB-099", "JOB-101", "JOB-105", "JOB-106", "JOB-109", "JOB-110"}
+    assert answer_to(errors.SqlRefused()) == "never"
     assert _codes("unless-repeated") == {"JOB-003", "JOB-007", "JOB-055", "JOB-057"}
     always = {"JOB-001", "JOB-002", "JOB-008", "JOB-009", "JOB-010", "JOB-020", "JOB-022", "JOB-050", "JOB-051", "JOB-052", "JOB-053"}
     assert _codes("always") == always | {
