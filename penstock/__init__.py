@@ -122,6 +122,9 @@ if TYPE_CHECKING:
         salted as salted,
     )
     from penstock.jobs.blocks.windows import (
+        same_window as same_window,
+    )
+    from penstock.jobs.blocks.windows import (
         session as session,
     )
     from penstock.jobs.blocks.windows import (
@@ -188,6 +191,7 @@ _HOMES = {
     "process_window": "penstock.jobs.blocks.windows",
     "regular_join": "penstock.jobs.blocks.joins",
     "salted": "penstock.jobs.blocks.windows",
+    "same_window": "penstock.jobs.blocks.windows",
     "session": "penstock.jobs.blocks.windows",
     "sliding": "penstock.jobs.blocks.windows",
     "table_join": "penstock.jobs.blocks.joins",
@@ -242,6 +246,7 @@ __all__ = [
     "process_window",
     "regular_join",
     "salted",
+    "same_window",
     "session",
     "sliding",
     "table_join",

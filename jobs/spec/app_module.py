@@ -40,6 +40,7 @@ STATEFUL_BLOCKS: Mapping[str, tuple[StatefulOperator, ...]] = {
     "broadcast_join": ("other",),
     "aggregate": ("other",),
     "salted": ("other", "other"),
+    "changelog": ("other", "other"),
     "top": ("other",),
     "process": ("other",),
     "connect": ("other",),
@@ -216,14 +217,16 @@ def _called_in_sql(tree: ast.Module, text: str, path: Path, faults: list[Penstoc
 
 
 def _operators_of(statements: list[Statement]) -> _Operators:
-    from penstock.jobs.sql.statements import Call, CreateFunction, CreateView, Insert, Result
+    from penstock.jobs.sql.statements import Call, CreateFunction, CreateView, Deduplicate, Insert, Result, Select
 
     queries = [statement.query for statement in statements if isinstance(statement, CreateView | Insert | Result)]
     calls = tuple(block for query in queries for block in query.blocks)
     clients = ("call",) * sum(isinstance(query, Call) for query in queries)
+    by_row = ("count_window",) * sum(isinstance(query, Select) and query.counts_rows for query in queries)
+    first: list[PythonUse] = ["keyed" for query in queries if isinstance(query, Deduplicate) and query.keep == "first"]
     # Spark computes the functions of a stage in one operator.
     functions = any(isinstance(one, CreateFunction) and one.kind not in ("call", "keyed") for one in statements)
-    return _Operators(calls, (*python_operators.of_calls((*calls, *clients)), *(("udf",) if functions else ())))
+    return _Operators(calls, (*python_operators.of_calls((*calls, *clients, *by_row)), *first, *(("udf",) if functions else ())))
 
 
 def _sql_file(app: str, folders: Sequence[Path]) -> Path:

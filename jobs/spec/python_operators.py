@@ -20,6 +20,7 @@ BLOCKS: Mapping[str, tuple[PythonUse, ...]] = {
     "broadcast_join": ("keyed",),
     "window_join": ("udf",),
     "co_group": ("udf",),
+    "changelog": ("keyed",),
     "count_window": ("keyed",),
     "global_window": ("keyed",),
     "call": ("client",),

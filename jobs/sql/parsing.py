@@ -10,7 +10,7 @@ from penstock.jobs.errors import SqlRefused
 from penstock.jobs.sql.cursor import Cursor
 from penstock.jobs.sql.functions import call, create_function, kind_ahead, process
 from penstock.jobs.sql.names import misdirected, misused
-from penstock.jobs.sql.selecting import select, window
+from penstock.jobs.sql.selecting import WINDOWS, select, window
 from penstock.jobs.sql.statements import (
     CreateSource,
     CreateView,
@@ -19,6 +19,7 @@ from penstock.jobs.sql.statements import (
     Insert,
     Match,
     MatchStep,
+    OrderBy,
     Query,
     Result,
     SideOutput,
@@ -29,6 +30,7 @@ from penstock.jobs.sql.statements import (
 from penstock.jobs.sql.tokens import MAX_BYTES, Script, Token, tokens
 from penstock.sizing.errors import PenstockError, Place, raise_all
 
+_AFTER_ORDER = (*(("IN", name) for name in WINDOWS), ("WITH", "TIES"), ("WITH", "DENSE"), ("EMIT",))
 _STATEMENTS = "CREATE SOURCE, CREATE VIEW, CREATE FUNCTION, INSERT INTO or SIDE OUTPUT"
 
 
@@ -170,12 +172,22 @@ def _top(cursor: Cursor) -> Top:
     view = cursor.name()
     keys = cursor.names() if cursor.accept("PER") else ()
     cursor.expect("ORDER", "BY")
-    by = cursor.until(("ASC",), ("DESC",), ("IN", "TUMBLE"), ("IN", "HOP"), ("IN", "SESSION"), ("IN", "CUMULATE"), ("EMIT",))
+    by = tuple(_order(one) for one in cursor.split(*_AFTER_ORDER).by_comma())
+    within = window(cursor) if cursor.accept("IN") else None
+    ties: Literal["rank", "dense_rank"] | None = "rank" if cursor.accept("WITH", "TIES") else None
+    ties = "dense_rank" if cursor.accept("WITH", "DENSE", "TIES") else ties
+    return Top(n, view, keys, by, within, ties, "updates" if cursor.accept("EMIT", "UPDATES") else "final")
+
+
+def _order(cursor: Cursor) -> OrderBy:
+    expression = cursor.until(("ASC",), ("DESC",))
     # Ascending by default, as in SQL.
     order: Literal["asc", "desc"] = "desc" if cursor.accept("DESC") else "asc"
     cursor.accept("ASC")
-    within = window(cursor) if cursor.accept("IN") else None
-    return Top(n, view, keys, by, order, within, "updates" if cursor.accept("EMIT", "UPDATES") else "final")
+    if cursor.sees("NULLS"):
+        raise cursor.refused("no NULLS FIRST or NULLS LAST", "remove it: a null is less than any value")
+    cursor.end()
+    return OrderBy(expression, order)
 
 
 def _match(cursor: Cursor) -> Match:

@@ -25,7 +25,10 @@ _NAMED_WAYS: dict[tuple[str, ...], Literal["temporal", "broadcast", "lookup"]] =
     ("BROADCAST",): "broadcast",
     ("TABLE",): "lookup",
 }
-_WINDOWS = ("TUMBLE", "HOP", "SESSION", "CUMULATE", "ROWS")
+# Kinds of windows.
+WINDOWS = ("TUMBLE", "HOP", "SESSION", "CUMULATE", "ROWS")
+# The columns of a view by which its window is known.
+_BOUNDS = ("window_start", "window_end")
 _CLAUSES = (
     ("WHERE",),
     ("GROUP", "BY"),
@@ -37,7 +40,7 @@ _CLAUSES = (
     ("LIMIT",),
     ("UNION",),
 )
-_IN_WINDOW = tuple(("IN", name, "(") for name in _WINDOWS)
+_IN_WINDOW = tuple(("IN", name, "(") for name in WINDOWS)
 _JOIN_WAYS = "WITHIN '-1m' AND '1m', IN TUMBLE('5m'), EMIT CHANGES or EMIT CURRENT; or JOIN VERSIONS OF, JOIN BROADCAST, JOIN TABLE"
 # They would drop the rows of side outputs.
 _GENERATORS = frozenset({"explode", "explode_outer", "posexplode", "posexplode_outer", "inline", "inline_outer", "stack"})
@@ -72,9 +75,9 @@ def select(cursor: Cursor) -> Select:
 
 def window(cursor: Cursor) -> Window:
     """Parses a window."""
-    kind = next((name for name in _WINDOWS if cursor.sees(name)), None)
+    kind = next((name for name in WINDOWS if cursor.sees(name)), None)
     if kind is None:
-        raise cursor.refused(f"a window: {', '.join(_WINDOWS)}")
+        raise cursor.refused(f"a window: {', '.join(WINDOWS)}")
     place = cursor.name()
     inside = cursor.brackets()
     size = str(inside.whole()) if kind == "ROWS" else inside.string()
@@ -178,7 +181,7 @@ def _way(cursor: Cursor) -> Within | InWindow | Regular:
     if cursor.accept("WITHIN"):
         lower = cursor.string()
         cursor.expect("AND")
-        return Within(lower, cursor.string())
+        return Within(lower, cursor.string(), _between(cursor))
     if cursor.accept("IN"):
         return InWindow(window(cursor))
     kept = cursor.string() if cursor.accept("KEPT") else None
@@ -187,6 +190,14 @@ def _way(cursor: Cursor) -> Within | InWindow | Regular:
     if cursor.accept("EMIT", "CURRENT"):
         return Regular("current", kept)
     raise cursor.refused(f"how long rows wait for a match: {_JOIN_WAYS}", "add it after the ON")
+
+
+def _between(cursor: Cursor) -> tuple[Fragment, Fragment] | None:
+    if not cursor.accept("BETWEEN"):
+        return None
+    first = cursor.until(("AND",), *_CLAUSES)
+    cursor.expect("AND")
+    return first, cursor.until(*_CLAUSES, *_JOINS)
 
 
 def _keys(condition: list[Token], left: str, right: str) -> tuple[tuple[str, str], ...]:
@@ -227,7 +238,7 @@ def _group(cursor: Cursor) -> Group | None:
     keys: list[str] = []
     within: Window | None = None
     while True:
-        if any(cursor.sees(name, "(") for name in _WINDOWS):
+        if any(cursor.sees(name, "(") for name in WINDOWS):
             within = window(cursor)
         else:
             keys.append(cursor.name().text)
@@ -235,13 +246,18 @@ def _group(cursor: Cursor) -> Group | None:
             break
     if cursor.sees("(") or cursor.sees("."):
         raise cursor.refused("column names and a window", "compute the key in a view first")
+    if within is None and set(_BOUNDS) <= set(keys):
+        within = Window("same", "", None, "0", place)
+        keys = [key for key in keys if key not in _BOUNDS]
     return Group(tuple(keys), within, "final", place)
 
 
-def _emit(cursor: Cursor) -> Literal["final", "updates"] | None:
+def _emit(cursor: Cursor) -> Literal["final", "updates", "changes"] | None:
     if not cursor.accept("EMIT"):
         return None
     if cursor.accept("UPDATES"):
         return "updates"
+    if cursor.accept("CHANGES"):
+        return "changes"
     cursor.expect("FINAL")
     return "final"

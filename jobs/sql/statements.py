@@ -26,9 +26,11 @@ _STATELESS = {"lookup_join"}
 
 @dataclass(frozen=True)
 class Window:
-    """``TUMBLE('5m')``, ``HOP('10m' EVERY '1m')``, ``SESSION('30m')``, ``CUMULATE('1h' STEP '10m')`` or ``ROWS(10 EVERY 1)``."""
+    """``TUMBLE('5m')``, ``HOP('10m' EVERY '1m')``, ``SESSION('30m')``, ``CUMULATE('1h' STEP '10m')`` or ``ROWS(10 EVERY 1)``; or that
+    of the view, whose rows have ``window_start`` and ``window_end``.
+    """
 
-    kind: Literal["tumble", "hop", "session", "cumulate", "rows"]
+    kind: Literal["tumble", "hop", "session", "cumulate", "rows", "same"]
     size: str
     step: str | None
     offset: str
@@ -54,11 +56,12 @@ class Ref:
 
 @dataclass(frozen=True)
 class Within:
-    """``WITHIN '-5m' AND '5m'``: an interval join."""
+    """``WITHIN '-5m' AND '5m' [BETWEEN expression AND expression]``: an interval join."""
 
     kind: ClassVar[str] = "interval"
     lower: str
     upper: str
+    between: tuple[Fragment, Fragment] | None = None
 
 
 @dataclass(frozen=True)
@@ -108,7 +111,7 @@ class Group:
 
     keys: tuple[str, ...]
     window: Window | None
-    emit: Literal["final", "updates"]
+    emit: Literal["final", "updates", "changes"]
     place: Fragment
 
 
@@ -151,7 +154,14 @@ class Select:
         """The stateful blocks that it uses."""
         joined = JOIN_BLOCKS[self.join.kind] if self.join else ""
         joins = [joined] if joined and joined not in _STATELESS else []
-        return (*joins, *(["aggregate"] if self.group else []))
+        # Changes are those of a running aggregate, in a step of its own.
+        grouped = [] if self.group is None else ["changelog"] if self.group.emit == "changes" else ["aggregate"]
+        return (*joins, *grouped)
+
+    @property
+    def counts_rows(self) -> bool:
+        """Whether its window is a number of rows, which pass through Python."""
+        return self.group is not None and self.group.window is not None and self.group.window.kind == "rows"
 
     @property
     def is_route(self) -> bool:
@@ -167,8 +177,16 @@ class Union:
     parts: tuple[Select, ...]
 
     @property
+    def of_one_view(self) -> bool:
+        """Whether all parts select from the rows of one view, which then are read once."""
+        plain = all(part.join is None and part.group is None and part.explode is None for part in self.parts)
+        return plain and len({part.left.view.text for part in self.parts}) == 1
+
+    @property
     def uses(self) -> tuple[Fragment, ...]:
         """The views that it reads."""
+        if self.of_one_view:
+            return (self.parts[0].left.view,)
         return tuple(name for part in self.parts for name in part.uses)
 
     @property
@@ -194,15 +212,23 @@ class Deduplicate:
 
 
 @dataclass(frozen=True)
+class OrderBy:
+    """``expression [ASC | DESC]``."""
+
+    expression: Fragment
+    order: Literal["asc", "desc"]
+
+
+@dataclass(frozen=True)
 class Top:
-    """``TOP n OF view [PER keys] ORDER BY expression [ASC | DESC] [IN window] [EMIT UPDATES]``."""
+    """``TOP n OF view [PER keys] ORDER BY expression [ASC | DESC], ... [IN window] [WITH [DENSE] TIES] [EMIT UPDATES]``."""
 
     n: int
     view: Fragment
     keys: tuple[str, ...]
-    by: Fragment
-    order: Literal["asc", "desc"]
+    by: tuple[OrderBy, ...]
     window: Window | None
+    ties: Literal["rank", "dense_rank"] | None
     emit: Literal["final", "updates"]
     blocks: tuple[str, ...] = ("top",)
 

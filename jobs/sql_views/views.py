@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 from pyspark.sql import Column
 from pyspark.sql import functions as F
@@ -11,7 +11,7 @@ from pyspark.sql.types import StructType
 from penstock.jobs.blocks.joins import Side, broadcast_join, interval_join, lookup_join, regular_join, temporal_join, union, window_join
 from penstock.jobs.blocks.keyed import Step, deduplicate, pattern
 from penstock.jobs.blocks.lookups.table import LookupTable
-from penstock.jobs.blocks.windows import TimeWindow, count_window, cumulative, global_window, session, sliding, top, tumbling
+from penstock.jobs.blocks.windows import TimeWindow, count_window, cumulative, global_window, same_window, session, sliding, top, tumbling
 from penstock.jobs.blocks.windows.kinds import Global
 from penstock.jobs.sql.statements import (
     Call,
@@ -36,6 +36,7 @@ from penstock.jobs.sql.tokens import Fragment, Script
 from penstock.jobs.sql_views.functions import Functions
 from penstock.jobs.sql_views.grouping import grouped
 from penstock.jobs.sql_views.tried import Tried
+from penstock.jobs.stream.columns import as_column
 from penstock.jobs.stream.streams import Stream
 
 
@@ -67,8 +68,7 @@ class Views(Tried):
             case Select():
                 return self._select(query)
             case Union():
-                first, *others = [self._select(part) for part in query.parts]
-                return self.tried(query.parts[0].left.view, lambda: union(first, *others))
+                return self._of_one_view(query) if query.of_one_view else self._union(query, [self._select(part) for part in query.parts])
             case Deduplicate():
                 stream = self._stream(query.view)
                 return self.tried(query.view, lambda: deduplicate(stream, query.keys, within=query.within, keep=query.keep))
@@ -97,10 +97,31 @@ class Views(Tried):
         if query.group:
             window = self._window(query.group)
             return grouped(self, self.functions, query, query.group, window, stream)
+        columns = self._selected(stream, query)
+        return self.tried(query.left.view, lambda: stream.select(**columns))
+
+    def _selected(self, stream: Stream, query: Select) -> dict[str, str | Column]:
+        """Name -> expression of the columns of a SELECT."""
         columns: dict[str, str | Column] = {}
         for item in query.items:
             self._add(columns, item.expression, self._columns(stream, item.expression, item.name))
-        return self.tried(query.left.view, lambda: stream.select(**columns))
+        return columns
+
+    def _union(self, query: Union, parts: Sequence[Stream]) -> Stream:
+        return self.tried(query.parts[-1].left.view, lambda: union(*parts))
+
+    def _of_one_view(self, query: Union) -> Stream:
+        """A union whose parts read one view: each of its rows once for each part, as Spark would read its topics for each part."""
+        stream = self._stream(query.uses[0])
+        selected = [self._selected(stream, part) for part in query.parts]
+        self._union(query, [stream.select(**columns) for columns in selected])
+        conditions = [part.where for part in query.parts]
+        self.checked(stream, *filter(None, conditions))
+        branch = "_branch"
+        rows = stream.explode(branch, F.sequence(F.lit(0), F.lit(len(selected) - 1)))
+        if any(conditions):
+            rows = rows.filter(_of_branch(branch, [one.text if one else "true" for one in conditions]))
+        return rows.select(**{name: _of_branch(branch, [columns[name] for columns in selected]) for name in selected[0]})
 
     def _exploded(self, stream: Stream, explode: Explode) -> Stream:
         if explode.function is not None:
@@ -110,8 +131,13 @@ class Views(Tried):
 
     def _window(self, group: Group) -> TimeWindow | Global:
         if group.window is not None:
+            if group.emit == "changes":
+                raise self.script.refused(group.window.place, "no window: EMIT CHANGES is of all rows so far", "remove one of them")
             return self._of(group.window)
         if group.emit == "final":
+            if {"window_start", "window_end"} & set(group.keys):
+                fix = "add the other one"
+                raise self.script.refused(group.place, "both window_start and window_end, by which the window of the view is known", fix)
             need = "a window or EMIT UPDATES: without either, a group never ends and has no final result"
             raise self.script.refused(group.place, need, "use GROUP BY ..., TUMBLE('5m'), or add EMIT UPDATES")
         return global_window()
@@ -151,6 +177,7 @@ class Views(Tried):
             "hop": lambda: sliding(size, every=step, offset=offset),
             "session": lambda: session(size),
             "cumulate": lambda: cumulative(size, step=step, offset=offset),
+            "same": same_window,
             "rows": lambda: count_window(int(size), every=int(step) if step else None),
         }
         return self.tried(window.place, makes[window.kind])
@@ -171,8 +198,9 @@ class Views(Tried):
 
     def _join(self, left: Side, right: Side, join: Join) -> Stream:
         match join.way:
-            case Within(lower=lower, upper=upper):
-                return interval_join(left, right, lower=lower, upper=upper, how=join.how)
+            case Within(lower=lower, upper=upper, between=between):
+                moments = None if between is None else (between[0].text, between[1].text)
+                return interval_join(left, right, lower=lower, upper=upper, between=moments, how=join.how)
             case InWindow(window=window):
                 return window_join(left, right, self._time_window(window), how=join.how)
             case Regular(emit=emit, kept=kept):
@@ -201,7 +229,7 @@ class Views(Tried):
 
     def _top(self, query: Top) -> Stream:
         stream = self._stream(query.view)
-        self.checked(stream, query.by)
+        self.checked(stream, *(one.expression for one in query.by))
         window = (
             self._time_window(query.window)
             if query.window
@@ -211,7 +239,16 @@ class Views(Tried):
         )
         return self.tried(
             query.view,
-            lambda: top(stream, query.n, by=query.by.text, keys=query.keys, window=window, order=query.order, emit=query.emit),
+            lambda: top(
+                stream,
+                query.n,
+                by=[one.expression.text for one in query.by],
+                keys=query.keys,
+                window=window,
+                order=[one.order for one in query.by],
+                ties=query.ties,
+                emit=query.emit,
+            ),
         )
 
     def _match(self, query: Match) -> Stream:
@@ -224,3 +261,12 @@ class Views(Tried):
 
 def _windowed(stream: Stream) -> bool:
     return {"window_start", "window_end"} <= set(stream.fields)
+
+
+def _of_branch(branch: str, expressions: Sequence[str | Column]) -> Column:
+    """Of several expressions the one whose number a column has."""
+    first, *others = [as_column(expression) for expression in expressions]
+    column = F.when(F.col(branch) == 0, first)
+    for number, other in enumerate(others, start=1):
+        column = column.when(F.col(branch) == number, other)
+    return column

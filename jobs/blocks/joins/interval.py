@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
+from pyspark.sql.types import TimestampType
 
 from penstock.jobs.blocks.joins.sides import How, Side, check_how, check_one
+from penstock.jobs.stream.columns import Expression, as_column
 from penstock.jobs.stream.event_time.engine import with_event_time, with_one_event_time
 from penstock.jobs.stream.streams import TIME, Stream
 from penstock.sizing.units import NotAQuantity, duration_ms, is_no_duration
@@ -13,7 +17,16 @@ from penstock.sizing.units import NotAQuantity, duration_ms, is_no_duration
 _SPARK_HOW = {"inner": "inner", "left": "left_outer", "full": "full_outer"}
 
 
-def interval_join(left: Side, right: Side, *, lower: str, upper: str, how: How = "inner", hot_keys: bool = False) -> Stream:
+def interval_join(
+    left: Side,
+    right: Side,
+    *,
+    lower: str,
+    upper: str,
+    between: tuple[Expression, Expression] | None = None,
+    how: How = "inner",
+    hot_keys: bool = False,
+) -> Stream:
     """Joins rows with the same key whose event times are close: ``left + lower <= right <= left + upper``, both bounds inclusive.
 
     Every accepted row is compared with every accepted row of the other side within the bounds, whatever the micro-batch boundaries. A
@@ -30,6 +43,9 @@ def interval_join(left: Side, right: Side, *, lower: str, upper: str, how: How =
         right: the other side.
         lower: earliest event time of the right side, such as ``-60s``.
         upper: latest, such as ``60s`` or ``+60m``.
+        between: bounds that each left row has itself, both inclusive: two expressions over its fields, of type TIMESTAMP, such as
+            ``("valid_from", "valid_to")``. The right row's event time is within both pairs of bounds: `lower` and `upper` say how long
+            rows are kept, which columns cannot. A row with a null in one has no match.
         how: ``inner``; ``left``: left rows without a match are data; ``full``: right ones too.
         hot_keys: whether some keys have many rows, so that comparing fewer of them is worth the copies. Fixed as long as the checkpoint is
             used, as the key of the state is another one.
@@ -39,7 +55,8 @@ def interval_join(left: Side, right: Side, *, lower: str, upper: str, how: How =
         as in Flink's interval join.
 
     Raises:
-        ValueError: bounds that are not durations, a lower bound above the upper, a side without event time, or `hot_keys` of a full join.
+        ValueError: bounds that are not durations or moments, a lower bound above the upper, a side without event time, or `hot_keys` of a
+            full join.
     """
     for side in (left, right):
         check_one(side)
@@ -49,7 +66,7 @@ def interval_join(left: Side, right: Side, *, lower: str, upper: str, how: How =
         raise ValueError(f"lower = {lower} is greater than upper = {upper}")
     if hot_keys and how == "full":
         raise ValueError('hot_keys=True is not supported with how="full": use how="left", or a finer key')
-    one, other = _packed(left, "_l"), _packed(right, "_r")
+    one, other = _packed(left, "_l", _moments(left, between)), _packed(right, "_r")
     condition = F.col("_l_key") == F.col("_r_key")
     if hot_keys:
         slice_ms = 2 * max(upper_ms - lower_ms, 1_000)
@@ -57,6 +74,8 @@ def interval_join(left: Side, right: Side, *, lower: str, upper: str, how: How =
         other = other.withColumn("_r_slice", F.explode(_slices(lower_ms, upper_ms, slice_ms)))
         condition &= F.col("_l_slice") == F.col("_r_slice")
     bounds = F.expr(f"_r_time >= _l_time + interval {lower_ms} milliseconds and _r_time <= _l_time + interval {upper_ms} milliseconds")
+    if between is not None:
+        bounds &= F.col("_r_time").between(F.col("_l_from"), F.col("_l_to"))
     joined = one.join(other, condition & bounds, _SPARK_HOW[how])
     later = F.greatest("_l_time", "_r_time").alias(TIME)
     pairs = joined.select(F.col("_l_data").alias(left.name), F.col("_r_data").alias(right.name), later)
@@ -78,11 +97,27 @@ def offset_ms(text: str) -> int:
         raise ValueError(f'invalid bound "{text}": expected 0 or {error.need}, optionally signed') from None
 
 
-def _packed(side: Side, prefix: str) -> DataFrame:
+def _moments(left: Side, between: tuple[Expression, Expression] | None) -> list[Column]:
+    """The bounds of each left row."""
+    columns = []
+    for name, expression in zip(("_l_from", "_l_to"), between or (), strict=False):
+        column = as_column(expression)
+        kind = _named(left).select(column.alias("bound")).schema["bound"].dataType
+        if not isinstance(kind, TimestampType):
+            raise ValueError(f"between {expression}: must be a TIMESTAMP, is {kind.simpleString()}")
+        # Not an event time, which only one column of a row can be.
+        columns.append(column.alias(name, metadata={}))
+    return columns
+
+
+def _named(side: Side) -> DataFrame:
+    """Its rows, whose fields may be named after the side too."""
+    return with_one_event_time(side.stream.frame).alias(side.name)
+
+
+def _packed(side: Side, prefix: str, more: Sequence[Column] = ()) -> DataFrame:
     data = F.struct(*side.stream.fields).alias(f"{prefix}_data")
-    return with_one_event_time(side.stream.frame).select(
-        side.key_column().alias(f"{prefix}_key"), data, F.col(TIME).alias(f"{prefix}_time")
-    )
+    return _named(side).select(side.key_column().alias(f"{prefix}_key"), data, F.col(TIME).alias(f"{prefix}_time"), *more)
 
 
 def _slice(time_ms: Column, slice_ms: int) -> Column:

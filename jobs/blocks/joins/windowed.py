@@ -12,8 +12,8 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import ArrayType, DataType, StructType
 
 from penstock.jobs.blocks.joins.sides import How, Side, check, check_how, without_partner
-from penstock.jobs.blocks.windows.aggregation import END, START, whole_ms
-from penstock.jobs.blocks.windows.kinds import TimeWindow
+from penstock.jobs.blocks.windows.aggregation import whole_ms
+from penstock.jobs.blocks.windows.kinds import END, START, TimeWindow
 from penstock.jobs.blocks.windows.ordered_rows import in_order_of_time
 from penstock.jobs.stream.event_time.engine import as_event_time, with_one_event_time
 from penstock.jobs.stream.leaving import kept

@@ -9,14 +9,14 @@ from typing import Literal
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
+from penstock.jobs.blocks.windows.distinct import without_distinct
 from penstock.jobs.blocks.windows.firing import NUMBER, fired
-from penstock.jobs.blocks.windows.kinds import Global, TimeWindow
+from penstock.jobs.blocks.windows.kinds import END, START, Global, Same, TimeWindow
 from penstock.jobs.stream.columns import as_column
 from penstock.jobs.stream.event_time.engine import as_event_time, with_one_event_time
 from penstock.jobs.stream.streams import ENVELOPE, TIME, Stream
 
 Emit = Literal["final", "updates"]
-START, END = "window_start", "window_end"
 _UNTIMED = "the stream has no event time; set `time` of its source in the spec"
 
 
@@ -38,7 +38,7 @@ def aggregate(
 
     Args:
         stream: rows; time windows and ``every`` require event time.
-        window: `tumbling`, `sliding`, `session`, `cumulative`, `count_window` or `global_window`.
+        window: `tumbling`, `sliding`, `session`, `cumulative`, `same_window`, `count_window` or `global_window`.
         keys: names of fields; without keys there is one window for all rows (Flink's windowAll), computed by a single task.
         emit: ``final`` or ``updates``; a session has no early results, and a trigger decides for itself.
         aggregates: name -> an aggregate of Spark SQL, as text or as a column; with a trigger, count, sum, min, max, avg, first or last
@@ -61,7 +61,7 @@ def aggregate(
     frame, column = window.assigned(data.frame)
     # Spark's sessions require a key.
     grouping: Sequence[str | Column] = keys or ([all_rows()] if window.mergeable else [])
-    grouped = frame.groupBy(*grouping, column.alias("_window")).agg(*_columns(aggregates))
+    grouped = frame.groupBy(*grouping, column.alias("_window")).agg(*_columns(data.frame, aggregates))
     return Stream(unfolded(grouped, keys, list(aggregates)), timed=True, updates=emit == "updates")
 
 
@@ -70,12 +70,16 @@ def _current(data: Stream, keys: Sequence[str], aggregates: Mapping[str, str | C
     time = F.max(TIME) if data.timed else F.max(F.lit(None).cast("timestamp"))
     # Without a key Spark would emit the value after every micro-batch.
     grouping: Sequence[str | Column] = keys or [all_rows()]
-    grouped = data.frame.groupBy(*grouping).agg(*_columns(aggregates), time.alias("_last"))
+    grouped = data.frame.groupBy(*grouping).agg(*_columns(data.frame, aggregates), time.alias("_last"))
     return replace(data, frame=grouped.select(*keys, *aggregates, as_event_time(F.col("_last"), TIME)), updates=True)
 
 
-def _columns(aggregates: Mapping[str, str | Column]) -> list[Column]:
-    return [as_column(value).alias(name) for name, value in aggregates.items()]
+def _columns(frame: DataFrame, aggregates: Mapping[str, str | Column]) -> list[Column]:
+    return [_column(frame, value).alias(name) for name, value in aggregates.items()]
+
+
+def _column(frame: DataFrame, value: str | Column) -> Column:
+    return as_column(without_distinct(frame, value) if isinstance(value, str) else value)
 
 
 def all_rows() -> Column:
@@ -97,6 +101,8 @@ def check(stream: Stream, window: TimeWindow | Global, keys: Sequence[str], aggr
         return
     if not stream.timed:
         raise ValueError(_UNTIMED)
+    if isinstance(window, Same) and not {START, END} <= set(stream.fields):
+        raise ValueError(f"the rows lack {START} and {END}, by which an earlier aggregate identifies its window; specify a window")
     if emit == "updates" and window.mergeable:
         raise ValueError("a session window has no early results: Spark emits it when the session has ended")
     check_names(stream, keys, aggregates, (START, END))

@@ -16,6 +16,9 @@ from penstock.jobs.stream.event_time.engine import as_event_time
 from penstock.jobs.stream.streams import TIME
 from penstock.sizing.units import NotAQuantity, duration_ms, is_no_duration
 
+# Columns of a result of a time window: its start, and its end, which is exclusive.
+START, END = "window_start", "window_end"
+
 
 class TimeWindow(Protocol):
     """A kind of window over event time."""
@@ -92,6 +95,18 @@ class Cumulative:
 
 
 @dataclass(frozen=True)
+class Same:
+    """See `same_window`."""
+
+    mergeable: bool = False
+
+    def assigned(self, frame: DataFrame) -> tuple[DataFrame, Column]:
+        """See `TimeWindow`."""
+        window = F.struct(F.col(START).alias("start"), F.col(END).alias("end"))
+        return frame.withColumn("_window", as_event_time(window, "_window")), F.col("_window")
+
+
+@dataclass(frozen=True)
 class Global:
     """See `global_window` and `count_window`.
 
@@ -142,6 +157,14 @@ def sliding(size: str, *, every: str, offset: str = "0") -> Sliding:
     if every_ms > size_ms:
         raise ValueError(f"every = {every} is greater than size = {size}: rows between two windows would belong to none; filter them first")
     return Sliding(size_ms, every_ms, _offset(offset, every_ms))
+
+
+def same_window() -> Same:
+    """The window that the rows are from: that of an `aggregate`, `top` or `window_join` before, by ``window_start`` and ``window_end``.
+
+    For an aggregate of aggregates, as Flink's ``GROUP BY window_start, window_end``: the greatest count of any page in each five minutes.
+    """
+    return Same()
 
 
 def session(gap: str) -> Session:

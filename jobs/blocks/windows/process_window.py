@@ -11,8 +11,8 @@ from pyspark.sql import Column, Row
 from pyspark.sql import functions as F
 from pyspark.sql.types import ArrayType, StructType
 
-from penstock.jobs.blocks.windows.aggregation import END, START, all_rows, check, check_names, unfolded, whole_ms
-from penstock.jobs.blocks.windows.kinds import Global, TimeWindow
+from penstock.jobs.blocks.windows.aggregation import all_rows, check, check_names, unfolded, whole_ms
+from penstock.jobs.blocks.windows.kinds import END, START, Global, TimeWindow
 from penstock.jobs.blocks.windows.ordered_rows import in_order_of_time
 from penstock.jobs.stream.event_time.engine import with_one_event_time
 from penstock.jobs.stream.streams import TIME, Stream

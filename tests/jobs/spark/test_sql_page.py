@@ -11,6 +11,7 @@ import pytest
 import yaml
 from pyspark.sql import SparkSession
 
+from penstock.jobs.errors import SqlRefused
 from penstock.scripts.layout import ROOT
 from penstock.testing import JobUnderTest, same_rows
 from penstock.testing.plugin import micro_batches
@@ -74,3 +75,15 @@ def test_sql_stands_between_blocks_of_an_app(made: Made) -> None:
     )
     same_rows(output["out"], [{"section": "cart", "visits": 2, "ms": 8}])
     assert [row["reason"] for row in output["bots"]] == ["a bot"]
+
+
+def test_a_query_that_spark_cannot_run_is_rejected_with_its_place(made: Made, tmp_path: Path) -> None:
+    (tmp_path / "updates.sql").write_text(
+        "CREATE SOURCE visits (user STRING, at STRING);\nSIDE OUTPUT errors;\n"
+        "CREATE VIEW counts AS SELECT user, window_start, window_end, count(*) AS n FROM visits GROUP BY user, TUMBLE('1m');\n"
+        "INSERT INTO out SELECT max(n) AS n FROM counts GROUP BY window_start, window_end EMIT UPDATES;\n",
+        encoding="utf-8",
+    )
+    with pytest.raises(SqlRefused) as error:
+        made("updates.sql", "out").run([])
+    assert str(error.value.at).endswith("updates.sql:4:41") and "a query that Structured Streaming can run" in error.value.need

@@ -46,6 +46,14 @@ def test_an_sql_app_has_those_of_its_blocks() -> None:
     assert app_module.read(ROOT / "jobs/specs/page_counts.sql").python_operators == ()
 
 
+def test_steps_in_python_of_an_sql_app_are_counted(tmp_path: Path) -> None:
+    path = tmp_path / "app.sql"
+    once, rows = "DEDUPLICATE s BY a WITHIN '1m' KEEP FIRST", "SELECT a, count(*) AS n FROM once GROUP BY a, ROWS(2)"
+    changes = "SELECT n, sum(n) AS m, _op FROM rows GROUP BY n EMIT CHANGES"
+    path.write_text(f"CREATE SOURCE s (a INT); CREATE VIEW once AS {once}; CREATE VIEW rows AS {rows}; INSERT INTO out {changes}", "utf-8")
+    assert app_module.read(path).python_operators == ("keyed",) * 3
+
+
 def test_a_shipped_app_has_its_join_its_lookup_and_its_function() -> None:
     found = app_module.read(ROOT / "jobs/apps/banking_enriched.py").python_operators
     assert sorted(found) == ["client", "keyed", "udf"]

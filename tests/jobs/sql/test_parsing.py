@@ -55,7 +55,7 @@ def test_a_whole_app_is_read() -> None:
     assert isinstance(source, CreateSource) and (source.name.text, source.record, source.name.line) == ("page-views", "rec", 2)
     assert source.schema.text == "user STRING NOT NULL, paid DECIMAL(10, 2)"
     assert isinstance(view, CreateView) and isinstance(view.query, Top)
-    assert (view.query.n, view.query.keys, view.query.order, view.query.emit) == (3, ("user",), "desc", "updates")
+    assert (view.query.n, view.query.keys, view.query.by[0].order, view.query.emit) == (3, ("user",), "desc", "updates")
     assert view.query.window and (view.query.window.kind, view.query.window.size, view.query.window.offset) == ("tumble", "5m", "1m")
     assert isinstance(insert, Insert) and isinstance(insert.query, Select) and insert.query.where
     assert insert.query.where.text == "user <> 'a;b' /* not a ; */ AND user <> 'it''s'"
@@ -120,6 +120,7 @@ def test_blocks_are_counted_as_in_an_app_in_python(tmp_path: Path) -> None:
         "TOP 2 OF clicks PER user, n ORDER BY n ASC IN HOP('10m' EVERY '1m' OFFSET '30s') EMIT UPDATES",
         "TOP 2 OF clicks ORDER BY n IN CUMULATE('1h' STEP '10m' OFFSET '5m')",
         "TOP 2 OF clicks ORDER BY n IN SESSION('10m')",
+        "TOP 2 OF clicks ORDER BY n IN (1, 2) DESC, upper(user) ASC, if(n > 1, n, 0) IN SESSION('10m') WITH DENSE TIES EMIT UPDATES",
         "DEDUPLICATE clicks BY user, n WITHIN '5m' KEEP FIRST",
     ],
 )
@@ -159,6 +160,8 @@ def test_a_union_reads_its_views() -> None:
         (f"{CLICKS}INSERT INTO out SELECT n FROM clicks GROUP BY upper(user), TUMBLE('5m')", 2, "column names"),
         (f"{CLICKS}INSERT INTO out SELECT n FROM clicks GROUP BY HOP('5m')", 2, "EVERY"),
         (f"{CLICKS}INSERT INTO out SELECT n FROM clicks GROUP BY TUMBLE(5)", 2, "a quoted string"),
+        (f"{CLICKS}INSERT INTO out TOP 1 OF clicks ORDER BY n DESC,\nuser ASC NULLS LAST", 3, "no NULLS FIRST"),
+        (f"{CLICKS}INSERT INTO out TOP 1 OF clicks ORDER BY n DESC user", 2, "the end of the statement"),
         (f"{CLICKS}INSERT INTO out TOP many OF clicks ORDER BY n", 2, "an integer"),
         (f"{CLICKS}INSERT INTO out MATCH clicks BY user WITHIN '1m' STEPS ()", 2, "something between the parentheses"),
         (f"{CLICKS}INSERT INTO out SELECT n, FROM clicks", 2, "an expression between the commas"),

@@ -1,0 +1,1 @@
+"""Results as changes: rows that appear, and rows that are taken back."""
