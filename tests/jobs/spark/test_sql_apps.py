@@ -119,3 +119,9 @@ def test_several_inserts_are_routes_of_one_output(session: SparkSession, tmp_pat
     ((stream, routes),) = job.written
     assert routes == {"a": "n < 9", "b-c": None} and stream.fields == ["user", "n", "tags"]
     assert job.side_outputs == {"quarantined": "errors", "late": "late"}
+
+
+def test_the_class_of_a_call_is_made_with_the_url_of_its_connection(session: SparkSession, tmp_path: Path) -> None:
+    made = f"{CALLED} CAPACITY 2 TIMEOUT '1s' UNORDERED CONNECTION 'bank' AS 'urllib.request.Request' LANGUAGE PYTHON"
+    job = declared(session, tmp_path, f"{CLICKS}{made};\nINSERT INTO out CALL f OF clicks KEY concat(user, n)")
+    assert job.written[0][0].fields == ["user", "n", "tags", "x"]
