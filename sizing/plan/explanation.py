@@ -163,16 +163,22 @@ def _files(settings: SparkSettings, draft: Plan) -> Iterator[Explanation]:
     slots, cores = draft.totals.executors * (draft.pods.executor.slots or 1), int(draft.spark_conf["spark.executor.cores"])
     for name, read in draft.files.items():
         at, open_bytes = f"files.{name}", settings.files_open_cost_bytes
+        yield _of(f"{at}.files", read.files, "the source's input, or --files")
+        yield _of(f"{at}.sizeBytes", read.size_bytes, "the source's input, or --files")
+        rule = "ceil(files / maxFilesPerTrigger), 1 without it"
+        yield _of(f"{at}.microBatches", read.micro_batches, rule, files=read.files)
+        yield _of(f"{at}.filesPerBatch", read.files_per_batch, "maxFilesPerTrigger, at most all files")
         rule = "min(maxPartitionBytes, max(openCostInBytes, bytes and opening costs of a micro-batch / least partitions))"
         given: Inputs = {"maxPartitionBytes": settings.files_partition_bytes, "openCostInBytes": open_bytes}
         least = least_partitions(settings, draft.totals.executors * cores)
         yield Explanation(
             number=f"{at}.splitBytes", value=read.split_bytes, rule=rule, inputs={**given, "leastPartitions": least}, binding=read.binding
         )
+        rule = "each file is cut every splitBytes; one that is not splittable is one split"
+        yield _of(f"{at}.splits", read.splits, rule, files=read.files_per_batch)
         rule = "splits, the longest first, put into a partition until the next would exceed splitBytes; each adds openCostInBytes"
         yield _of(f"{at}.tasks", read.tasks, rule, splits=read.splits, files=read.files_per_batch)
         yield _of(f"{at}.waves", read.waves, "ceil(tasks / slots)", tasks=read.tasks, slots=slots)
-        yield _of(f"{at}.microBatches", read.micro_batches, "ceil(files / maxFilesPerTrigger)", files=read.files)
 
 
 def _topics(targets: Targets, draft: Plan) -> Iterator[Explanation]:

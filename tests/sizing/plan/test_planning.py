@@ -9,6 +9,7 @@ from hypothesis import given
 from pydantic import ValidationError
 
 from penstock.sizing.errors import PenstockError, Place
+from penstock.sizing.file_splits import FilesInput
 from penstock.sizing.plan import plan
 from penstock.sizing.planned import Plan
 from penstock.sizing.spark_pods import driver_memory, executor_memory
@@ -259,7 +260,8 @@ def test_pythons_memory_says_what_cluster_mode_would_make_of_it() -> None:
 
 
 def test_every_number_of_the_plan_is_explained() -> None:
-    planned = plan(targets(source_topics={"a": None}, sink_topics={"out": 2}))
+    files = FilesInput(files=16, size_bytes=2 * 1024**3, files_per_batch=5)
+    planned = plan(targets(source_topics={"a": None}, sink_topics={"out": 2}, files={"lines": files}))
     explained = {explanation.number: explanation.value for explanation in planned.explain}
     document = planned.model_dump(mode="json", by_alias=True, exclude={"explain", "schema_version", "notes", "violations"})
     numbers = dict(_numbers(document, ""))
@@ -282,7 +284,7 @@ def test_the_json_has_the_fields_that_readers_were_promised() -> None:
     document = plan(targets()).model_dump(mode="json", by_alias=True)
     assert set(document) == {
         "schemaVersion", "parallelism", "totals", "pods", "perSlot", "executorOverhead", "driverNeeds",
-        "executorStorage", "driverStorage", "stages", "tasksAtATime",
+        "executorStorage", "driverStorage", "stages", "files", "tasksAtATime",
         "sparkConf", "kafka", "nodes", "cost",
         "state", "throughput", "readLimit", "spot", "range", "feasible", "violations", "notes", "explain",
     }  # fmt: skip
