@@ -165,7 +165,8 @@ def _run(words: list[str]) -> int:
     module = _verb(name)
     parser = _Parser(prog=f"penstock {name}", description=_sentence(VERBS[name].help), allow_abbrev=False)
     module.add_arguments(parser)
-    code: int = module.run(parser.parse_args(words[1:]))
+    # The words as they are, for a verb that starts itself again.
+    code: int = module.run(parser.parse_args(words[1:], argparse.Namespace(words=words)))
     return code
 
 

@@ -1,10 +1,11 @@
-"""``penstock logs``: the log of a job's driver, or of its executors, by the Kubernetes API."""
+"""``penstock logs``: the log of a job's driver or executors, by the Kubernetes API; of one that runs detached here, from its file."""
 
 from __future__ import annotations
 
 import argparse
 import sys
 
+from penstock.scripts.background.detached_run import detached_runs, lines_of
 from penstock.scripts.cli.environment_argument import add_environment_argument, chosen
 from penstock.scripts.errors import WrongUsage
 from penstock.scripts.operations.deployed_job import DeployedJob, add_job_argument
@@ -27,13 +28,26 @@ def run(arguments: argparse.Namespace) -> int:
     """
     if arguments.follow and arguments.previous:
         raise WrongUsage(given="--follow and --previous", need="one of them: what has ended writes no more", fix="leave one out")
+    environment = chosen(arguments)
+    if detached := detached_runs(environment.name, arguments.job):
+        _refuse_pods(arguments)
+        for line in lines_of(detached[0], follow=arguments.follow):
+            _write(line)
+        return 0
     from penstock.scripts.operations.pod_logs import pods_of, write_logs  # the client of Kubernetes takes long to import
 
-    job = DeployedJob(chosen(arguments), arguments.job)
+    job = DeployedJob(environment, arguments.job)
     with job.cluster() as api:
         pods = pods_of(api, job.name, "executor" if arguments.executors else "driver")
         write_logs(api, pods, _write, follow=arguments.follow, previous=arguments.previous)
     return 0
+
+
+def _refuse_pods(arguments: argparse.Namespace) -> None:
+    given = [option for option, value in {"--previous": arguments.previous, "--executors": arguments.executors}.items() if value]
+    if given:
+        need = f"neither of them: {arguments.job} runs detached on this machine, with one log"
+        raise WrongUsage(given=" ".join(given), need=need, fix=f"leave out {' '.join(given)}, or penstock stop first")
 
 
 def _write(line: str) -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 from penstock.infra.environment import Environment
 from penstock.infra.plans import JobPlan, plans
 from penstock.scripts import layout
+from penstock.scripts.background.detaching import run_detached
 from penstock.scripts.checking.checks import Asked
 from penstock.scripts.cli.brokers_arguments import access_of, add_brokers_arguments
 from penstock.scripts.cli.check import add_no_check_argument, check_first
@@ -35,6 +36,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--resume", action="store_true", help="start a job that has failed for good (JOB-092) as it is: forgive its failures"
     )
     parser.add_argument(
+        "--detach", action="store_true", help="run it in the background of this machine, and return once the job reads its sources"
+    )
+    parser.add_argument(
         "--out", type=Path, metavar="DIR", help=f"folder for the driver's log and files (default: {DEFAULT_FOLDER}/ENV/JOB)"
     )
 
@@ -51,6 +55,8 @@ def run(arguments: argparse.Namespace) -> int:
     """
     environment = chosen(arguments)
     planned = _planned(environment, arguments.job)
+    if arguments.detach:
+        return run_detached(arguments, "run", environment.name, [planned.name])
     asked = Asked(planned.spec.path, tuple(map(Path, environment.spec.app_path)))
     if failed := check_first([asked], "table", wanted=not arguments.no_check):
         return failed

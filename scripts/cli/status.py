@@ -5,12 +5,14 @@ from __future__ import annotations
 import argparse
 import os
 import sys
+import textwrap
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 
 from penstock.infra.environment import Environment
 from penstock.jobs.spec import SpecFile
+from penstock.scripts.background.detached_run import DetachedRun, detached_runs
 from penstock.scripts.cli.environment_argument import add_environment_argument, chosen
 from penstock.scripts.cli.output import add_output_argument, as_text
 from penstock.scripts.operations.deployed_job import jobs_of
@@ -24,6 +26,7 @@ from penstock.sizing.planned import SCHEMA_VERSION
 # Of an environment with many jobs; each takes some ten requests, one after another.
 _AT_A_TIME = 8
 _BAD = ("restarting", "failed", "lost", "unreadable")
+_DEAD = ("failed", "lost")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -47,16 +50,42 @@ def run(arguments: argparse.Namespace) -> int:
     """
     environment = chosen(arguments)
     now = datetime.now(UTC)
-    jobs = _statuses(environment, jobs_of(environment, arguments.job), now)
+    detached = _detached(environment, arguments.job)
+    # What `penstock up` emulates is its own: nothing of it is in the buckets of the environment.
+    local = any(run.verb == "up" for run in detached)
+    jobs = [] if local else _statuses(environment, jobs_of(environment, arguments.job), now)
     if arguments.job:
         jobs = [_with_plan(environment, job) for job in jobs]
     if arguments.output == "table":
-        _print(environment, jobs, now, with_runs=bool(arguments.job))
+        _print_detached(detached)
+        if not local:
+            _print(environment, jobs, now, with_runs=bool(arguments.job))
     else:
         document = {"schemaVersion": SCHEMA_VERSION, "environment": environment.name, "at": now.isoformat(timespec="seconds")}
         listed = [job.model_dump(by_alias=True, mode="json") for job in jobs]
-        sys.stdout.write(as_text({**document, "jobs": listed}, arguments.output))
-    return CheckFailed.exit_code if any(job.state in _BAD for job in jobs) else 0
+        sys.stdout.write(as_text({**document, "jobs": listed, "detached": [_as_document(run) for run in detached]}, arguments.output))
+    failed = any(run.state in _DEAD for run in detached)
+    return CheckFailed.exit_code if failed or any(job.state in _BAD for job in jobs) else 0
+
+
+def _detached(environment: Environment, names: Sequence[str]) -> list[DetachedRun]:
+    found = [run for name in names or (None,) for run in detached_runs(environment.name, name)]
+    return list({run.folder: run for run in found}.values())
+
+
+def _print_detached(detached: Sequence[DetachedRun]) -> None:
+    for run in detached:
+        process = "" if run.pid is None else f", process {run.pid}"
+        state = f"{run.state}{process}, since {run.since:%Y-%m-%d %H:%M:%S} UTC; log {run.log}"
+        sys.stdout.write(f"penstock {run.verb} of {', '.join(run.jobs)}, detached on this machine: {state}\n")
+        if not run.alive:
+            sys.stdout.write(textwrap.indent(run.why(), "  ") + "\n")
+        sys.stdout.write("\n")
+
+
+def _as_document(run: DetachedRun) -> dict[str, object]:
+    started = {"verb": run.verb, "jobs": list(run.jobs), "since": run.since.isoformat(timespec="seconds"), "log": str(run.log)}
+    return {**started, "state": run.state, "pid": run.pid, "cause": "" if run.alive else run.why()}
 
 
 def _statuses(environment: Environment, specs: Sequence[SpecFile], now: datetime) -> list[JobStatus]:

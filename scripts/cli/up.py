@@ -21,6 +21,8 @@ from penstock.jobs.spec import SpecFile
 from penstock.jobs.spec.requested_topics import asked_topics
 from penstock.jobs.targets import targets
 from penstock.scripts import layout
+from penstock.scripts.background.detaching import run_detached
+from penstock.scripts.background.readiness import awaited
 from penstock.scripts.checking.checks import Asked
 from penstock.scripts.cli.check import add_no_check_argument, check_first
 from penstock.scripts.cli.environment_argument import add_environment_option
@@ -72,6 +74,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="run N executors as processes of a Spark standalone cluster on this machine (default: the driver does their work, local[n])",
     )
     parser.add_argument("--keep", action="store_true", help="keep running after the check, also after a failure, until Ctrl-C")
+    parser.add_argument("--detach", action="store_true", help="keep running in the background of this machine, and return after the check")
     parser.add_argument(
         "--all-stacks",
         action="store_true",
@@ -102,6 +105,9 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.master_port and arguments.keep and len(arguments.specs) > 1:
         need = "a single spec with --keep: each job has a master of its own"
         raise WrongUsage(path="--master-port", given=str(arguments.master_port), need=need, fix="leave out --master-port")
+    if arguments.detach:
+        names = [spec_in(environment, path).job.metadata.name for path in arguments.specs]
+        return run_detached(arguments, "up", environment.name, names, more=() if arguments.keep else ("--keep",))
     steps = Steps()
     app_path = folders_of_apps(arguments.app_path, environment)
     jobs = _jobs(arguments, environment, app_path, steps)
@@ -220,7 +226,8 @@ def _run_all(jobs: list[Job], arguments: argparse.Namespace, environment: Enviro
     try:
         _run_each(runs, local, steps, held if arguments.keep else None)
     except PenstockError as error:
-        if not arguments.keep:
+        # Nobody looks at what has failed in the background: its error is told by who waits for it.
+        if not arguments.keep or awaited():
             raise
         return stay_after(error, runs, local, steps)
     with steps.at("apply", "applying the remaining resources with Terraform") as step:

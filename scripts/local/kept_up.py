@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import NoReturn
 
 from penstock.scripts import layout
+from penstock.scripts.background.readiness import ready
 from penstock.scripts.local.environment import LocalEnvironment
 from penstock.scripts.local.run import LocalRun
 from penstock.scripts.process import interrupts
@@ -62,6 +63,7 @@ def stay(runs: Sequence[LocalRun], local: LocalEnvironment, steps: Steps) -> NoR
     jars = f"'{Path(layout.kafka_classpath().split(os.pathsep)[0]).parent}/*'"
     steps.line("topic", f"java {_QUIET} -cp {jars} {_CONSUMER} --bootstrap-server {local.kafka.address} --from-beginning --topic NAME")
     steps.line("stop", f"Ctrl-C, or kill {os.getpid()}")
+    ready()
     watched = threading.Event()
     while True:
         watched.wait(_LOOK_S)

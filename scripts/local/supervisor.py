@@ -15,6 +15,7 @@ from typing import Any, Protocol
 
 from penstock.jobs.errors import JobStopped
 from penstock.jobs.stream.streams import Tag
+from penstock.scripts.background.readiness import ready
 from penstock.scripts.errors import DriverDied
 from penstock.scripts.local.read_partitions import ReadPartitions
 from penstock.scripts.progress import Steps
@@ -157,6 +158,7 @@ class Supervisor:
             self._read.take(event)
         elif name == "reading":
             self._steps.line("run", f"{event.get('query') or self._job} reads its sources; Spark UI at {event['ui']}")
+            ready()
         elif name == "waiting":
             self._steps.line("wait", f"for the lease of {self._job}, held by {event['holder']}, until {event['until']}")
         elif name == "finished":

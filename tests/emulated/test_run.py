@@ -25,6 +25,7 @@ from penstock.jobs.local.recording import Record
 from penstock.jobs.spec import load
 from penstock.jobs.storage.driver_runs import DriverRunsFile
 from penstock.jobs.storage.job_folder import JobFolder
+from penstock.scripts.cli.command import main
 from penstock.scripts.emulation.emulated_aws import EmulatedAws
 from penstock.scripts.layout import ROOT
 from penstock.scripts.local import kafka_topics, recorded_run
@@ -38,7 +39,7 @@ if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
 
 # It starts Spark twice.
-pytestmark = [pytest.mark.emulated, pytest.mark.timeout(2 * LIMIT_S)]
+pytestmark = pytest.mark.timeout(2 * LIMIT_S)
 
 # A micro-batch has a few records, so that the driver is killed between its first and its last one.
 SLOW = (
@@ -193,4 +194,27 @@ def test_an_app_that_is_wrong_stops_the_job_with_the_reason_until_it_is_resumed(
         running.send_signal(signal.SIGINT)
         assert running.wait(LIMIT_S) == 130
     assert recorded.read().resumed_after == 1
+    wait_until_gone(desk.folder / "tmp")
+
+
+@pytest.mark.chaos
+def test_a_detached_run_is_found_followed_and_stopped_with_nothing_left(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    desk.feed(range(40))
+    with desk.run("--detach") as starting:
+        _, said = starting.communicate(timeout=LIMIT_S)
+    assert starting.returncode == 0, said
+    assert f"penstock stop {desk.name} --job {desk.name}" in said
+    monkeypatch.chdir(desk.folder)
+    assert main(["status", "environment.yaml", "-o", "json"]) == 0
+    (detached,) = json.loads(capsys.readouterr().out)["detached"]
+    assert (detached["state"], detached["jobs"], detached["cause"]) == ("running", [desk.name], "")
+    wait_for(lambda: desk.read() == 40)
+    assert main(["logs", "environment.yaml", "--job", desk.name]) == 0
+    assert f"{desk.name} reads its sources" in capsys.readouterr().out
+    assert main(["stop", "environment.yaml", "--job", desk.name]) == 0
+    assert "nothing of its detached run is left" in capsys.readouterr().err
+    assert desk.status().state == "stopped"
+    assert list((desk.folder / ".penstock/detached" / desk.name).iterdir()) == []
     wait_until_gone(desk.folder / "tmp")

@@ -1,0 +1,1 @@
+"""Commands that run detached on this machine: started, found again, and stopped."""
