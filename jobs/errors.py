@@ -61,6 +61,13 @@ class Contradiction(DocumentError):
     title = "conflicting fields"
 
 
+class FeedbackUnusable(DocumentError):
+    """A feedback topic that the job can't read again: no source names it or reads its values, or the run is bounded."""
+
+    code = "SPEC-016"
+    title = "feedback can't come back"
+
+
 class PackageShadowed(DocumentError):
     """A folder that goes to Spark's Python workers has a module or package named `penstock`, which hides Penstock itself."""
 

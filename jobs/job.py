@@ -23,6 +23,7 @@ from penstock.jobs.sql.literals import located
 from penstock.jobs.sql_views.declaring import result
 from penstock.jobs.stream.dataframes import OutputMode, stream_of
 from penstock.jobs.stream.declaration import Frames, declared_at
+from penstock.jobs.stream.feedback import limited
 from penstock.jobs.stream.selections import Selection
 from penstock.jobs.stream.streams import EVENT_TIME, NO_SIDE_OUTPUT, ONLY_COUNTED, Stream, Tag
 
@@ -206,7 +207,7 @@ class Job:
                     path=where, need=need, fix=f"set `time` of the source and keep the column {EVENT_TIME}, or bucketBy: none of the sink"
                 )
             refuse_unordered(stream, target, where)
-        self.outputs.append(Output(stream, routes))
+        self.outputs.append(Output(limited(stream, routes, self.spec.spec.kafka_sinks), routes))
 
     def _written(self, rows: Stream | DataFrame, output_mode: OutputMode | None, event_time: str | None) -> Stream:
         if not isinstance(rows, Stream):

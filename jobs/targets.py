@@ -90,7 +90,7 @@ def targets(
         files={name: _files(source, files.get(name, source.input)) for name, source in spec.file_sources.items()},
         stages=_stages(spec),
         source_topics=spec_file.job.read_topics(),
-        sink_topics=spec_file.job.written_topics(),
+        sink_topics=spec_file.job.only_written_topics(),
         load=load,
         trigger_s=_trigger_s(spec),
         limited_reads=all(source.max_offsets_per_trigger is not None for source in spec.kafka_sources.values()),

@@ -18,6 +18,8 @@ def records(sink: KafkaSink, rows: DataFrame, *, updates: bool = True) -> DataFr
     with its nulls, or null (a tombstone) if the sink writes deletes and the row's `DELETED` is true. Rows with only the columns ``key``
     and ``value``, those of a side output or records already, are written unchanged.
 
+    Of a feedback the column of the rounds is one more than that of the rows.
+
     If the sink writes deletes, the last record of a key decides whether the key exists. The rows of a key are therefore ordered by event
     time, rows of the same time as in `penstock.jobs.sinks.newest`, which costs a shuffle by key.
 
@@ -35,6 +37,9 @@ def records(sink: KafkaSink, rows: DataFrame, *, updates: bool = True) -> DataFr
     if rows.columns == ["key", "value"]:
         return rows
     _must_have(sink, rows)
+    if sink.feedback is not None:
+        # As often as it will have come back when it is read.
+        rows = rows.withColumn(sink.feedback.column, F.col(sink.feedback.column) + F.lit(1))
     fields = [name for name in rows.columns if name not in ENVELOPE and not (sink.deletes and name == DELETED)]
     value = _json(fields)
     if not sink.deletes:

@@ -207,6 +207,9 @@ _EFFECTS: dict[str, FieldEffect] = {
     **dict.fromkeys(
         (
             "spec.sinks.*",
+            "spec.sinks.*.kafka.feedback",
+            "spec.sinks.*.kafka.feedback.maxRounds",
+            "spec.sinks.*.kafka.feedback.column",
             "spec.sinks.*.files.path",
             "spec.sinks.*.files.bucket",
             "spec.sinks.*.files.format",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from penstock.jobs.document import Document, dotted
-from penstock.jobs.errors import BadValue, Contradiction, MissingField
+from penstock.jobs.errors import BadValue, Contradiction, FeedbackUnusable, MissingField
 from penstock.jobs.spec.app_module import is_sql
 from penstock.jobs.spec.checkpoint_settings import MOST_BATCHES, asked_batches
 from penstock.jobs.spec.client_properties import faults_of_sink, faults_of_source
@@ -28,6 +28,7 @@ def contradictions(document: Document, job: StreamingJob) -> list[PenstockError]
         *_neither_or_both(document, job),
         *_executor_without_memory(document, job),
         *_topics_that_disagree(document, job),
+        *_feedbacks_that_do_not_come_back(document, job),
         *_patterns_that_fit_a_sink(document, job),
         *_sinks_that_disagree(document, job),
         *_topics_of_nobody(document, job),
@@ -79,7 +80,7 @@ def _executor_without_memory(document: Document, job: StreamingJob) -> list[Pens
 def _topics_that_disagree(document: Document, job: StreamingJob) -> list[PenstockError]:
     faults: list[PenstockError] = []
     seen: dict[str, tuple[str, int | None]] = {}
-    written = {sink.topic for sink in job.spec.kafka_sinks.values()}
+    written = {sink.topic for sink in job.spec.kafka_sinks.values() if sink.feedback is None}
     for name, kafka, topic in _topics_read(job):
         first, partitions = seen.setdefault(topic, (name, kafka.partitions))
         if partitions != kafka.partitions:
@@ -89,8 +90,29 @@ def _topics_that_disagree(document: Document, job: StreamingJob) -> list[Penstoc
     for name, kafka, topic in _topics_read(job):
         if topic in written:
             path = ("spec", "sources", name, "kafka", "topic" if kafka.topic else "topics")
-            fault = Contradiction(need="a topic that the job does not write to", fix="read or write another topic")
+            need = "a topic that the job does not write to, unless all sinks that do declare it as a feedback with a limit of rounds"
+            fault = Contradiction(need=need, fix="read or write another topic, or set feedback: {maxRounds: 10} on the sink")
             faults.append(document.locate(fault, path))
+    return faults
+
+
+def _feedbacks_that_do_not_come_back(document: Document, job: StreamingJob) -> list[PenstockError]:
+    """A feedback whose records no source of the job can read as rows, or whose end a bounded run would have to wait for."""
+    faults: list[PenstockError] = []
+    readers = {topic: (name, kafka) for name, kafka, topic in _topics_read(job)}
+    for name, sink in job.spec.kafka_sinks.items():
+        if sink.feedback is None:
+            continue
+        path = ("spec", "sinks", name, "kafka", "feedback")
+        if sink.topic not in readers:
+            need = f"a source of the job that names topic {sink.topic}"
+            faults.append(document.locate(FeedbackUnusable(need=need, fix="add the source, or remove feedback"), path))
+        elif readers[sink.topic][1].value != "json":
+            need = f"value: json of source {readers[sink.topic][0]}, as the sink writes the rows"
+            faults.append(document.locate(FeedbackUnusable(need=need, fix="value: json"), path))
+        if job.spec.bounded:
+            need = "a job without bounded: true: its end is fixed at the start, and what comes back is behind it"
+            faults.append(document.locate(FeedbackUnusable(need=need, fix="remove bounded: true"), path))
     return faults
 
 

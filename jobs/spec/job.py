@@ -269,7 +269,7 @@ class StreamingJob(Part):
 
     def topics(self) -> dict[str, int | None]:
         """Topic -> partitions, sources first; None if the plan decides."""
-        return {**self.read_topics(), **self.written_topics()}
+        return {**self.read_topics(), **self.only_written_topics()}
 
     def read_topics(self) -> dict[str, int | None]:
         """Topic that the job reads -> requested partitions."""
@@ -283,6 +283,11 @@ class StreamingJob(Part):
             own = sink.partitions if "partitions" in sink.model_fields_set else None
             written[sink.topic] = own or self._settings(sink.topic).partitions or sink.partitions
         return written
+
+    def only_written_topics(self) -> dict[str, int]:
+        """As `written_topics`, without feedbacks, whose partitions are those that they are read with."""
+        read = self.read_topics()
+        return {topic: partitions for topic, partitions in self.written_topics().items() if topic not in read}
 
     def _settings(self, topic: str) -> TopicSettings:
         return self.spec.topics.get(topic, TopicSettings())

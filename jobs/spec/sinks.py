@@ -81,6 +81,18 @@ class FileSink(Part):
         return self
 
 
+class Feedback(Part):
+    """A topic that the job itself reads again.
+
+    Args:
+        max_rounds: how often a record may come back; rows that would more often leave the job with the tag ``rounds``.
+        column: column of the rows with the number of times that they have come back, an integer.
+    """
+
+    max_rounds: Annotated[int, Field(ge=1, le=1_000_000)]
+    column: Column = "round"
+
+
 class KafkaSink(Part):
     """A Kafka topic to write.
 
@@ -91,6 +103,7 @@ class KafkaSink(Part):
         guarantee: ``exactly-once`` writes each micro-batch in transactions, for readers with ``isolation.level=read_committed``.
         transaction_timeout: how long the brokers keep a transaction open, in ms; with exactly-once.
         deletes: whether a row with ``_deleted`` true is written as a tombstone; requires a key.
+        feedback: for a topic that a source of the same job reads; None: none does.
         properties: of the producers that write the records, by Kafka's names: those that neither Penstock nor Spark sets.
     """
 
@@ -100,7 +113,14 @@ class KafkaSink(Part):
     guarantee: Literal["at-least-once", "exactly-once"] = "at-least-once"
     transaction_timeout: DurationMs = 600_000
     deletes: bool = False
+    feedback: Feedback | None = None
     properties: Properties = Field(default_factory=dict)
+
+    @model_validator(mode="after")
+    def _rounds_in_values(self) -> Self:
+        if self.feedback is not None and self.deletes:
+            raise ValueError("feedback without deletes: a tombstone has no column for its round")
+        return self
 
 
 class PostgresSink(Part):

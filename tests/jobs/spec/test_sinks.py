@@ -7,9 +7,10 @@ from typing import Any
 
 import pytest
 import yaml
+from pydantic import ValidationError
 
-from penstock.jobs.spec import load
-from penstock.jobs.spec.sinks import FileSink
+from penstock.jobs.spec import StreamingJob, load
+from penstock.jobs.spec.sinks import FileSink, KafkaSink
 from penstock.sizing.errors import PenstockError
 
 
@@ -82,3 +83,54 @@ def test_a_date_pattern_that_is_none_or_hides_files_is_refused(tmp_path: Path, p
 def test_a_date_pattern_has_no_use_without_dates(tmp_path: Path) -> None:
     sink = {"files": {"path": "clicks", "bucketBy": ["user"], "datePattern": "yyyy"}}
     assert _faults(tmp_path, out=sink) == [("SPEC-006", "spec.sinks.out.files")]
+
+
+def _fed_back(folder: Path, sink: dict[str, Any], source: dict[str, Any], **spec: Any) -> StreamingJob:
+    sources = {
+        "clicks": {"kafka": {"topic": "clicks", "startingOffsets": "earliest"}},
+        "again": {"kafka": {"startingOffsets": "earliest", **source}},
+    }
+    document = {
+        "app": "apps.a",
+        "parallelism": 2,
+        "executor": {"memory": "2g"},
+        "sources": sources,
+        "sinks": {"again": {"kafka": sink}},
+        **spec,
+    }
+    whole = {"apiVersion": "penstock/v1", "kind": "StreamingJob", "metadata": {"name": "a"}, "spec": document}
+    (folder / "a.yaml").write_text(yaml.safe_dump(whole), encoding="utf-8")
+    return load(folder / "a.yaml").job
+
+
+def test_a_topic_is_read_and_written_by_one_job_as_a_feedback_alone(tmp_path: Path) -> None:
+    sink = {"topic": "rounds", "feedback": {"maxRounds": 3}}
+    job = _fed_back(tmp_path, sink, {"topic": "rounds", "partitions": 4})
+    # Those that it is read with, not the sink's default.
+    assert job.topics() == {"clicks": None, "rounds": 4}
+    with pytest.raises(PenstockError, match="SPEC-008") as raised:
+        _fed_back(tmp_path, {"topic": "rounds"}, {"topic": "rounds"})
+    assert "feedback: {maxRounds: 10}" in raised.value.fix
+    with pytest.raises(PenstockError, match="SPEC-008"):
+        _fed_back(tmp_path, sink, {"pattern": "roun.*"})
+
+
+@pytest.mark.parametrize(
+    ("source", "spec", "need"),
+    [
+        ({"topic": "other"}, {}, "a source of the job that names topic rounds"),
+        ({"topic": "rounds", "value": "text"}, {}, "value: json of source again"),
+        ({"topic": "rounds"}, {"trigger": "availableNow", "bounded": True}, "a job without bounded: true"),
+    ],
+)
+def test_a_feedback_that_cannot_come_back_is_refused(tmp_path: Path, source: dict[str, Any], spec: dict[str, Any], need: str) -> None:
+    with pytest.raises(PenstockError, match="SPEC-016") as raised:
+        _fed_back(tmp_path, {"topic": "rounds", "feedback": {"maxRounds": 3}}, source, **spec)
+    assert need in raised.value.need
+
+
+def test_a_feedback_has_rounds_and_no_deletes() -> None:
+    with pytest.raises(ValidationError, match="feedback without deletes"):
+        KafkaSink.model_validate({"topic": "t", "key": ["n"], "deletes": True, "feedback": {"maxRounds": 3}})
+    with pytest.raises(ValidationError, match="greater than or equal to 1"):
+        KafkaSink.model_validate({"topic": "t", "feedback": {"maxRounds": 0}})
