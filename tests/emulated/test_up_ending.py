@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.emulated.clicks import LIMIT_S, until, up, wait_until_gone
+from penstock.scripts.cli.command import main
+from tests.emulated.clicks import LIMIT_S, processes, until, up, wait_until_gone
 
 
 @pytest.mark.chaos
@@ -30,4 +31,22 @@ def test_a_port_in_use_is_named_with_how_to_choose_another(spec: Path, temporary
     assert f"127.0.0.1:{port}" in result
     assert option[-1] in result
     assert "Traceback" not in result
+    wait_until_gone(temporary)
+
+
+@pytest.mark.chaos
+def test_a_detached_run_stays_after_its_check_until_it_is_stopped(
+    spec: Path, temporary: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    starting = up(spec, temporary, "--detach")
+    _, said = starting.communicate(timeout=LIMIT_S)
+    assert starting.returncode == 0, said
+    monkeypatch.chdir(spec.parent)
+    assert main(["status", "local"]) == 0
+    assert "penstock up of clicks, detached on this machine: running, process " in capsys.readouterr().out
+    assert main(["logs", "local", "--job", "clicks"]) == 0
+    assert "correct: rows in = out + quarantined + late + filtered" in capsys.readouterr().out
+    assert processes(temporary)
+    assert main(["stop", "local", "--job", "clicks"]) == 0
+    assert (list(temporary.iterdir()), list((spec.parent / ".penstock/detached/local").iterdir())) == ([], [])
     wait_until_gone(temporary)
