@@ -9,7 +9,7 @@ from pathlib import Path
 from types import MappingProxyType
 
 from penstock.jobs.document import Path_, dotted
-from penstock.jobs.errors import AppNotFound, MissingField
+from penstock.jobs.errors import MissingField
 from penstock.jobs.spec import (
     FilesSource,
     JobSpec,
@@ -25,6 +25,7 @@ from penstock.jobs.spec import (
 )
 from penstock.jobs.spec.app_module import AppModule
 from penstock.jobs.spec.checkpoint_settings import retention_conf
+from penstock.jobs.spec.errors import AppNotFound
 from penstock.jobs.spec.load_profile import ReadProfile
 from penstock.jobs.spec.resources import Executor
 from penstock.jobs.spec.resources import Load as AskedLoad

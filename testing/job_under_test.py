@@ -19,12 +19,12 @@ from pyspark.sql import SparkSession
 from penstock.jobs.configuration.runtime import RuntimeConfiguration
 from penstock.jobs.driver import no_services
 from penstock.jobs.driver.context import DriverContext
+from penstock.jobs.driver.errors import NoProgress
 from penstock.jobs.driver.lag import Gauges
 from penstock.jobs.driver.planning import QueryPlan, planned
 from penstock.jobs.driver.queries import Queries
 from penstock.jobs.driver.readiness import Readiness
 from penstock.jobs.driver.session import give_workers, session_of
-from penstock.jobs.errors import NoProgress
 from penstock.jobs.spec import SpecFile, load, named_connections
 from penstock.jobs.spec.job import Stages
 from penstock.scripts.local.servers.starting import LocalServers, without_server

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
 from penstock.jobs.driver.micro_batch import CheckpointAdvanced
-from penstock.jobs.errors import BucketUnreachable, CheckpointDamaged, ConcurrentWriter
+from penstock.jobs.storage.errors import BucketUnreachable, CheckpointDamaged, ConcurrentWriter
 from penstock.jobs.storage.lease import Lease
 
 # What Spark reports if an entry of its logs exists that it is about to create. Source: Spark 4.3.0, error-conditions.json,

@@ -13,11 +13,11 @@ from types import ModuleType
 from penstock.jobs.driver.exception_text import remedy, said
 from penstock.jobs.driver.root_cause import OwnCode, of_exception
 from penstock.jobs.driver.sql_app import declare
-from penstock.jobs.errors import AppFailed
 from penstock.jobs.job import Job
 from penstock.jobs.spec import SpecFile
 from penstock.jobs.spec.app_module import find, is_sql
 from penstock.jobs.stream.declaration import building
+from penstock.jobs.stream.errors import AppFailed
 from penstock.sizing.errors import PenstockError, Place
 
 

@@ -14,12 +14,13 @@ from typing import NoReturn
 from botocore.exceptions import BotoCoreError, ClientError
 from pydantic import ValidationError
 
-from penstock.jobs.errors import BoundedRunOver, BucketUnreachable, CheckpointDamaged, EndUnreachable
+from penstock.jobs.driver.errors import BoundedRunOver, EndUnreachable
 from penstock.jobs.sources import files
 from penstock.jobs.sources.ends import InputEnds
 from penstock.jobs.sources.opening import Offsets
 from penstock.jobs.spec.job import JobSpec
 from penstock.jobs.storage.checkpoint import FINISHED, WHOLE, BatchRecord, Checkpoint
+from penstock.jobs.storage.errors import BucketUnreachable, CheckpointDamaged
 from penstock.jobs.storage.s3 import shared_client
 from penstock.jobs.stream.event_time.engine import Engine
 

@@ -22,11 +22,11 @@ from penstock.jobs.driver.planning import AnalyzedQuery, analyzed
 from penstock.jobs.driver.query_flow import QueryFlow
 from penstock.jobs.driver.root_cause import OwnCode
 from penstock.jobs.driver.session import session_of
-from penstock.jobs.errors import AppNotFound
 from penstock.jobs.sources.ends import InputEnds
 from penstock.jobs.sources.opening import Offsets
 from penstock.jobs.spec import SpecFile, app_module
 from penstock.jobs.spec.avro_schemas import avro_schemas
+from penstock.jobs.spec.errors import AppNotFound
 from penstock.jobs.storage.checkpoint import Checkpoint
 from penstock.jobs.storage.no_checkpoint import NoCheckpoint
 from penstock.jobs.storage.query_record import QueryRecord

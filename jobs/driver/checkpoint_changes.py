@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
+from penstock.jobs.driver.errors import SourcesDiffer, StateDiffers
 from penstock.jobs.driver.source_changes import source_changes
 from penstock.jobs.driver.state_changes import state_changes
-from penstock.jobs.errors import SourcesDiffer, StateDiffers
 from penstock.jobs.storage.query_record import QueryRecord
 
 

@@ -11,10 +11,10 @@ from penstock.jobs.blocks.lookups.table import OpenTable, open_table
 from penstock.jobs.configuration.kafka_access import KafkaAccess
 from penstock.jobs.configuration.runtime import RuntimeConfiguration
 from penstock.jobs.driver.bounded import BoundedRun
+from penstock.jobs.driver.errors import NoProgress
 from penstock.jobs.driver.lag import Gauges
 from penstock.jobs.driver.micro_batch import Emit
 from penstock.jobs.driver.readiness import Readiness
-from penstock.jobs.errors import NoProgress
 from penstock.jobs.sinks.building import BuildSink, build
 from penstock.jobs.spec import SpecFile
 from penstock.jobs.storage.checkpoint import Checkpoint

@@ -15,7 +15,7 @@ from typing import Any
 
 from pyspark.sql import DataFrame
 
-from penstock.jobs.errors import NotRepeatable, StateNotRepeatable
+from penstock.jobs.driver.errors import NotRepeatable, StateNotRepeatable
 from penstock.jobs.stream.analyzed_plan import each, keeps_state, kind_of, pattern, plan_of
 from penstock.jobs.stream.leaving import is_own
 

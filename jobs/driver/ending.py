@@ -12,10 +12,10 @@ from typing import Any
 
 from pyspark import SparkContext
 
+from penstock.jobs.driver.errors import NoProgress, QueryFailed
 from penstock.jobs.driver.micro_batch import Emit
 from penstock.jobs.driver.pod import leave_message
 from penstock.jobs.driver.watch import within
-from penstock.jobs.errors import NoProgress, QueryFailed
 from penstock.jobs.stream.task_errors import first_line
 from penstock.sizing.errors import PenstockError
 

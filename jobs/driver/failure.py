@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 
+from penstock.jobs.driver.errors import DiskFull, QueryFailed
 from penstock.jobs.driver.root_cause import OwnCode, RootCause, of_exception, of_message
-from penstock.jobs.errors import DiskFull, QueryFailed
 from penstock.jobs.storage.conditional import undecided_write
 from penstock.jobs.stream.task_errors import first_line, of_a_task
 from penstock.sizing.errors import PenstockError

@@ -9,10 +9,10 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from penstock.jobs.configuration.runtime import IMAGE_VARIABLE, RuntimeConfiguration
-from penstock.jobs.errors import AppNotFound
 from penstock.jobs.spec import SpecFile
 from penstock.jobs.spec.app_sources import app_sources, content_hash
 from penstock.jobs.spec.avro_schemas import avro_schemas
+from penstock.jobs.spec.errors import AppNotFound
 from penstock.jobs.storage.generation import Fingerprint
 
 # How a job is upgraded, and what `penstock up` feeds it, is not what it runs.

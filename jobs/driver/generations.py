@@ -23,7 +23,6 @@ from penstock.jobs.driver.micro_batch import Emit
 from penstock.jobs.driver.planning import QueryPlan
 from penstock.jobs.driver.repartitionable_state import refuse_unsupported
 from penstock.jobs.driver.repartitioning import repartition
-from penstock.jobs.errors import BucketUnreachable, CheckpointDamaged, ConditionalWriteFailed
 from penstock.jobs.savepoints.before_upgrade import UpgradeSavepoint, is_due
 from penstock.jobs.savepoints.folder import SavepointFolder, Savepoints
 from penstock.jobs.savepoints.manifest import Savepoint
@@ -34,6 +33,7 @@ from penstock.jobs.spec import SpecFile
 from penstock.jobs.spec.checkpoint_settings import retained_batches, retention_conf
 from penstock.jobs.storage.checkpoint import OUTLIVED_BATCHES, Checkpoint
 from penstock.jobs.storage.continuation import Continuation, InitialSavepoint, SavepointStart
+from penstock.jobs.storage.errors import BucketUnreachable, CheckpointDamaged, ConditionalWriteFailed
 from penstock.jobs.storage.generation import Fingerprint, Generation, Parent, RecordedSpec, Versions
 from penstock.jobs.storage.job_folder import JobFolder
 from penstock.jobs.storage.lease import Lease, LeaseFile, StoredLease

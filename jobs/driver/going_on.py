@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from penstock.jobs.errors import SocketHasNoPast
+from penstock.jobs.driver.errors import SocketHasNoPast
 from penstock.jobs.spec import FromSocket, JobSpec
 from penstock.jobs.storage.checkpoint import Checkpoint
 

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 from penstock.jobs.configuration.kafka_access import KafkaAccess
 from penstock.jobs.driver import rewind
-from penstock.jobs.errors import OffsetsNotThere
 from penstock.jobs.kafka.brokers import Brokers
+from penstock.jobs.savepoints.errors import OffsetsNotThere
 from penstock.jobs.savepoints.folder import SavepointFolder
 from penstock.jobs.savepoints.manifest import Savepoint
 from penstock.jobs.savepoints.other_offsets import Change, Offsets, ReadSource, changes, of_these_sources, sources_of

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from urllib.parse import urlsplit
 
-from penstock.jobs.errors import StateDiffers
+from penstock.jobs.driver.errors import StateDiffers
 from penstock.jobs.sinks.part_log import PartLog
 from penstock.jobs.storage.checkpoint import Checkpoint
 from penstock.jobs.storage.query_record import QueryRecord, SinkRecord

@@ -12,9 +12,10 @@ from typing import Self
 from pyspark.errors import AnalysisException, ParseException
 
 from penstock.jobs.driver import app
+from penstock.jobs.driver.errors import OperatorsDiffer
 from penstock.jobs.driver.exception_text import message_of, remedy
 from penstock.jobs.driver.root_cause import OwnCode, of_exception
-from penstock.jobs.errors import BadDeclaration, OperatorsDiffer
+from penstock.jobs.errors import BadDeclaration
 from penstock.jobs.job import Job, Output
 from penstock.jobs.spec import SpecFile
 from penstock.jobs.spec.app_module import read

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from penstock.jobs.driver.errors import StateNotRepartitioned
 from penstock.jobs.driver.fixed_parallelism import FixedParallelism
-from penstock.jobs.errors import StateNotRepartitioned
 from penstock.jobs.storage import state_files
 from penstock.jobs.storage.stored_state import StoredState
 

@@ -10,64 +10,108 @@ from collections.abc import Iterator, Sequence
 from datetime import timedelta
 from itertools import takewhile
 
-from penstock.jobs import errors
+from penstock.jobs.driver.errors import (
+    BoundedRunOver,
+    NotRepeatable,
+    OperatorsDiffer,
+    QueryFailed,
+    RewindImpossible,
+    SocketHasNoPast,
+    SourcesDiffer,
+    StateDiffers,
+    StateNotRepartitioned,
+    StateNotRepeatable,
+)
+from penstock.jobs.errors import BadDeclaration, DatabaseUnreachable, SecretUnusable
+from penstock.jobs.kafka.errors import (
+    BrokersUnreachable,
+    KafkaCredentialsRefused,
+    NoKafkaCredentials,
+    NotCommitted,
+    OffsetGone,
+    RecordsGone,
+    TopicAccessDenied,
+    TopicNotFound,
+)
+from penstock.jobs.savepoints.errors import (
+    OffsetsNotThere,
+    SavepointDamaged,
+    SavepointMissing,
+    SavepointNotTaken,
+    SavepointOfAnotherJob,
+    SavepointOfNewerRelease,
+    StateNotRestored,
+)
+from penstock.jobs.sinks.errors import ClientPropertiesRefused, ReplayDiffers, RowsRefused, SinkFunctionFailed
+from penstock.jobs.spec.errors import ConnectionOfAnotherKind, UnknownConnection
 from penstock.jobs.spec.resources import Restart
+from penstock.jobs.sql.errors import SqlRefused
 from penstock.jobs.storage.driver_runs import Answer, DriverRun, Failure
+from penstock.jobs.storage.errors import (
+    BucketUnreachable,
+    CheckpointDamaged,
+    CheckpointHeld,
+    CheckpointMissing,
+    ConcurrentWriter,
+    ConditionalWriteFailed,
+    LeaseLost,
+)
+from penstock.jobs.stream.errors import AppFailed, QuarantineLimitReached
 from penstock.sizing.errors import PenstockError
 
 # Ours: two restarts are enough to tell an accident from what comes again, such as an outside call that fails in the app's code.
 _SAME_FAILURES = 3
 # The app or the spec contradicts itself, or the data is what the spec says that the job must not go on with.
 _NEVER: tuple[type[PenstockError], ...] = (
-    errors.BadDeclaration,
-    errors.ClientPropertiesRefused,
-    errors.NotRepeatable,
-    errors.OffsetsNotThere,
-    errors.OperatorsDiffer,
-    errors.QuarantineLimitReached,
-    errors.RecordsGone,
-    errors.RewindImpossible,
-    errors.SavepointOfAnotherJob,
-    errors.SavepointOfNewerRelease,
-    errors.SocketHasNoPast,
-    errors.SourcesDiffer,
-    errors.SqlRefused,
-    errors.StateDiffers,
-    errors.StateNotRepartitioned,
-    errors.StateNotRepeatable,
-    errors.StateNotRestored,
+    BadDeclaration,
+    ClientPropertiesRefused,
+    NotRepeatable,
+    OffsetsNotThere,
+    OperatorsDiffer,
+    QuarantineLimitReached,
+    RecordsGone,
+    RewindImpossible,
+    SavepointOfAnotherJob,
+    SavepointOfNewerRelease,
+    SocketHasNoPast,
+    SourcesDiffer,
+    SqlRefused,
+    StateDiffers,
+    StateNotRepartitioned,
+    StateNotRepeatable,
+    StateNotRestored,
 )
 # The app's own code, or rows that a sink can't write.
 _UNLESS_REPEATED: tuple[type[PenstockError], ...] = (
-    errors.AppFailed,
-    errors.ReplayDiffers,
-    errors.RowsRefused,
-    errors.SinkFunctionFailed,
+    AppFailed,
+    ReplayDiffers,
+    RowsRefused,
+    SinkFunctionFailed,
 )
 # An outside system, another driver, or an object on S3: mended there, without a change of the job. Most are found before Spark starts.
 _ALWAYS: tuple[type[PenstockError], ...] = (
-    errors.BoundedRunOver,
-    errors.BrokersUnreachable,
-    errors.BucketUnreachable,
-    errors.CheckpointDamaged,
-    errors.CheckpointHeld,
-    errors.CheckpointMissing,
-    errors.ConcurrentWriter,
-    errors.ConditionalWriteFailed,
-    errors.ConnectionOfAnotherKind,
-    errors.DatabaseUnreachable,
-    errors.KafkaCredentialsRefused,
-    errors.LeaseLost,
-    errors.NoKafkaCredentials,
-    errors.NotCommitted,
-    errors.OffsetGone,
-    errors.SavepointDamaged,
-    errors.SavepointMissing,
-    errors.SavepointNotTaken,
-    errors.SecretUnusable,
-    errors.TopicAccessDenied,
-    errors.TopicNotFound,
-    errors.UnknownConnection,
+    BoundedRunOver,
+    BrokersUnreachable,
+    BucketUnreachable,
+    CheckpointDamaged,
+    CheckpointHeld,
+    CheckpointMissing,
+    ConcurrentWriter,
+    ConditionalWriteFailed,
+    ConnectionOfAnotherKind,
+    DatabaseUnreachable,
+    KafkaCredentialsRefused,
+    LeaseLost,
+    NoKafkaCredentials,
+    NotCommitted,
+    OffsetGone,
+    SavepointDamaged,
+    SavepointMissing,
+    SavepointNotTaken,
+    SecretUnusable,
+    TopicAccessDenied,
+    TopicNotFound,
+    UnknownConnection,
 )
 
 
@@ -90,7 +134,7 @@ def answer_to(error: PenstockError) -> Answer:
     if isinstance(error, _ALWAYS):
         return "always"
     # A failure within the team's code; any other one has no cause that is known, such as an executor that can't be started.
-    if isinstance(error, _UNLESS_REPEATED) or (isinstance(error, errors.QueryFailed) and error.at is not None):
+    if isinstance(error, _UNLESS_REPEATED) or (isinstance(error, QueryFailed) and error.at is not None):
         return "unless-repeated"
     return "limited"
 

@@ -12,11 +12,12 @@ from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
+from penstock.jobs.driver.errors import JobStopped
 from penstock.jobs.driver.micro_batch import Emit
 from penstock.jobs.driver.restart_policy import failure_of, unrecorded_end, why_stopped
-from penstock.jobs.errors import BucketUnreachable, ConditionalWriteFailed, JobStopped
 from penstock.jobs.spec.resources import Restart
 from penstock.jobs.storage.driver_runs import DriverRun, DriverRuns, DriverRunsFile, Failure
+from penstock.jobs.storage.errors import BucketUnreachable, ConditionalWriteFailed
 from penstock.jobs.storage.generation import Fingerprint
 from penstock.jobs.storage.lease_holder import LeaseHolder
 from penstock.sizing.errors import PenstockError

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from penstock.jobs.errors import RewindImpossible
+from penstock.jobs.driver.errors import RewindImpossible
 from penstock.jobs.kafka.brokers import Brokers
 from penstock.jobs.spec import JobSpec, KafkaSource
 from penstock.jobs.spec.contradictions import need_of_a_rewind

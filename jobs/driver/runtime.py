@@ -45,6 +45,7 @@ from penstock.jobs.driver.another_writer import AnotherWriter, Encounters
 from penstock.jobs.driver.bounded import BoundedRun
 from penstock.jobs.driver.context import DriverContext
 from penstock.jobs.driver.ending import Ending
+from penstock.jobs.driver.errors import NoProgress
 from penstock.jobs.driver.generations import Generations
 from penstock.jobs.driver.given_up import GivenUp, Repetitions
 from penstock.jobs.driver.going_on import begun, refuse_a_socket
@@ -58,7 +59,6 @@ from penstock.jobs.driver.readiness import Readiness
 from penstock.jobs.driver.restarts import Restarts
 from penstock.jobs.driver.start_offsets import StartOffsets
 from penstock.jobs.driver.watch import within
-from penstock.jobs.errors import NoProgress
 from penstock.jobs.kafka.brokers import Brokers
 from penstock.jobs.kafka.credentials import signed_in
 from penstock.jobs.kafka.offset_commits import GroupTopics, OffsetCommits

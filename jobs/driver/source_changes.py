@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from penstock.jobs.errors import SourcesDiffer
+from penstock.jobs.driver.errors import SourcesDiffer
 from penstock.jobs.storage.query_record import QueryRecord, SourceRecord
 
 _FIX = (

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from penstock.jobs.errors import StateDiffers
+from penstock.jobs.driver.errors import StateDiffers
 from penstock.jobs.storage.query_record import Operator, QueryRecord
 
 _FIX = (

@@ -13,7 +13,8 @@ from pathlib import Path
 from pyspark.sql import DataFrame
 
 from penstock.jobs.blocks.keyed.backend import on_the_heap
-from penstock.jobs.errors import BadDeclaration, OperatorsDiffer
+from penstock.jobs.driver.errors import OperatorsDiffer
+from penstock.jobs.errors import BadDeclaration
 from penstock.jobs.job import Job
 from penstock.jobs.spec import SpecFile
 from penstock.jobs.spec.app_module import AppModule, StatefulOperator, read

@@ -22,13 +22,13 @@ from penstock.jobs.driver import app, rewind
 from penstock.jobs.driver import session as spark_session
 from penstock.jobs.driver.bounded import refuse_after_the_end
 from penstock.jobs.driver.check import queries_on
+from penstock.jobs.driver.errors import UpgradeNotChecked
 from penstock.jobs.driver.fingerprint import fingerprint
 from penstock.jobs.driver.generations import refuse_another_checkpoint
 from penstock.jobs.driver.going_on import begun, refuse_a_socket
 from penstock.jobs.driver.initial_offsets import as_read_on
 from penstock.jobs.driver.pod import leave_message
 from penstock.jobs.driver.repartitionable_state import refuse_unsupported
-from penstock.jobs.errors import BucketUnreachable, ConditionalWriteFailed, UpgradeNotChecked
 from penstock.jobs.savepoints.before_upgrade import is_due, savepoint_name
 from penstock.jobs.savepoints.folder import SavepointFolder
 from penstock.jobs.savepoints.starting import refuse_another_job, refuse_lost_queries
@@ -37,6 +37,7 @@ from penstock.jobs.spec.overriding import load_overridden
 from penstock.jobs.spec.stage_settings import SHUFFLE_PARTITIONS, stages_conf
 from penstock.jobs.storage.checkpoint import FINISHED, Checkpoint
 from penstock.jobs.storage.continuation import Continuation, InitialSavepoint, SavepointStart
+from penstock.jobs.storage.errors import BucketUnreachable, ConditionalWriteFailed
 from penstock.jobs.storage.job_folder import JobFolder
 from penstock.jobs.storage.no_checkpoint import NoCheckpoint
 from penstock.jobs.storage.query_record import QueryRecord

@@ -25,9 +25,9 @@ from typing import TYPE_CHECKING, Protocol, Self, TypeVar
 from py4j.protocol import Py4JError, Py4JNetworkError
 from pyspark.errors import PySparkException
 
+from penstock.jobs.driver.errors import NoProgress
 from penstock.jobs.driver.pulse import Pulse
 from penstock.jobs.driver.sight import Sight, Sights
-from penstock.jobs.errors import NoProgress
 
 if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery

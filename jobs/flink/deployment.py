@@ -17,7 +17,8 @@ from pydantic import BaseModel, ConfigDict, Field
 from pydantic.alias_generators import to_camel
 
 from penstock.jobs.document import Document, Path_, dotted, read
-from penstock.jobs.errors import Contradiction, FlinkSession, NotAFlinkDeployment, UnknownField
+from penstock.jobs.errors import Contradiction, UnknownField
+from penstock.jobs.flink.errors import FlinkSession, NotAFlinkDeployment
 from penstock.jobs.spec import Name
 from penstock.sizing.errors import PenstockError, raise_all
 from penstock.sizing.targets import MAX_PARALLELISM

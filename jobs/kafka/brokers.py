@@ -13,7 +13,7 @@ from typing import TypeVar
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
 from penstock.jobs.configuration.kafka_access import KafkaAccess
-from penstock.jobs.errors import BrokersUnreachable, KafkaCredentialsRefused, NotCommitted, OffsetGone, RecordsGone, TopicNotFound
+from penstock.jobs.kafka.errors import BrokersUnreachable, KafkaCredentialsRefused, NotCommitted, OffsetGone, RecordsGone, TopicNotFound
 from penstock.jobs.kafka.heard import Heard
 from penstock.jobs.kafka.security import client_settings
 from penstock.jobs.kafka.topic_access import hidden

@@ -7,7 +7,7 @@ import re
 from confluent_kafka import KafkaError
 
 from penstock.jobs.configuration.kafka_access import MECHANISMS, WITH_SECRET, KafkaAccess
-from penstock.jobs.errors import KafkaCredentialsRefused
+from penstock.jobs.kafka.errors import KafkaCredentialsRefused
 
 # Of the client itself, and of the brokers: a wrong user or password, or a mechanism that the listener does not have.
 _REFUSED = {KafkaError._AUTHENTICATION, KafkaError.SASL_AUTHENTICATION_FAILED, KafkaError.UNSUPPORTED_SASL_MECHANISM}

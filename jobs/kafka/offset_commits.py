@@ -9,8 +9,8 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from penstock.jobs.errors import BrokersUnreachable, KafkaCredentialsRefused
 from penstock.jobs.kafka.brokers import Brokers
+from penstock.jobs.kafka.errors import BrokersUnreachable, KafkaCredentialsRefused
 
 
 @dataclass(frozen=True)

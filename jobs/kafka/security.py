@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import Any
 
 from penstock.jobs.configuration.kafka_access import MECHANISMS, PROTOCOLS, KafkaAccess
-from penstock.jobs.errors import NoKafkaCredentials
+from penstock.jobs.kafka.errors import NoKafkaCredentials
 
 # A token and its expiry in seconds since the epoch.
 Token = tuple[str, float]

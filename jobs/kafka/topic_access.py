@@ -8,7 +8,7 @@ from typing import Literal
 from confluent_kafka import Consumer, KafkaError
 
 from penstock.jobs.configuration.kafka_access import KafkaAccess
-from penstock.jobs.errors import TopicAccessDenied
+from penstock.jobs.kafka.errors import TopicAccessDenied
 from penstock.jobs.kafka.security import client_settings
 
 Use = Literal["read", "write"]

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from itertools import count
 
-from penstock.jobs.errors import NothingToSave, SavepointDamaged, SavepointMissing, SavepointNotTaken, SavepointOfNewerRelease
+from penstock.jobs.savepoints.errors import NothingToSave, SavepointDamaged, SavepointMissing, SavepointNotTaken, SavepointOfNewerRelease
 from penstock.jobs.savepoints.folder import SavepointFolder, Savepoints
 from penstock.jobs.savepoints.manifest import Savepoint
 from penstock.jobs.savepoints.taking import Taken, queries_of, take

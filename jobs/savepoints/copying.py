@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 
 from botocore.exceptions import BotoCoreError, ClientError
 
-from penstock.jobs.errors import BucketUnreachable
+from penstock.jobs.storage.errors import BucketUnreachable
 from penstock.jobs.storage.s3 import missing
 
 if TYPE_CHECKING:

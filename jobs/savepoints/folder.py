@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from pydantic import ValidationError
 
-from penstock.jobs.errors import SavepointDamaged, SavepointMissing, SavepointOfNewerRelease
+from penstock.jobs.savepoints.errors import SavepointDamaged, SavepointMissing, SavepointOfNewerRelease
 from penstock.jobs.savepoints.manifest import FORMAT, NAME_PATTERN, Savepoint
 from penstock.jobs.storage.objects import Folder, Objects
 from penstock.jobs.storage.offset_log import fixed_settings

@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 
-from penstock.jobs.errors import OffsetsNotThere
+from penstock.jobs.savepoints.errors import OffsetsNotThere
 from penstock.jobs.savepoints.manifest import SavedSource, Savepoint
 from penstock.jobs.spec.sources import Source
 from penstock.jobs.storage.query_record import QueryRecord, SourceRecord

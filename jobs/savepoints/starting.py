@@ -21,8 +21,8 @@ import uuid
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from penstock.jobs.errors import SavepointOfAnotherJob, StateNotRestored
 from penstock.jobs.savepoints.copying import Copier, each, sha256
+from penstock.jobs.savepoints.errors import SavepointOfAnotherJob, StateNotRestored
 from penstock.jobs.savepoints.folder import SavepointFolder
 from penstock.jobs.savepoints.manifest import SavedObject, Savepoint
 from penstock.jobs.savepoints.other_offsets import Change

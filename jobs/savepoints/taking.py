@@ -19,13 +19,14 @@ from zipfile import BadZipFile
 
 from pydantic import ValidationError
 
-from penstock.jobs.errors import CheckpointDamaged, CheckpointMoves, NothingToSave, SavepointNameTaken, StateExpired
 from penstock.jobs.savepoints.content import Needed, TooEarly, needed
 from penstock.jobs.savepoints.copying import LARGEST_BYTES, Copier, each
+from penstock.jobs.savepoints.errors import CheckpointMoves, NothingToSave, SavepointNameTaken, StateExpired
 from penstock.jobs.savepoints.folder import SavepointFolder
 from penstock.jobs.savepoints.manifest import SavedObject, SavedQuery, Savepoint
 from penstock.jobs.savepoints.state import StateIncomplete
 from penstock.jobs.storage.checkpoint import WHOLE, Checkpoint
+from penstock.jobs.storage.errors import CheckpointDamaged
 from penstock.jobs.storage.generation import Generation
 from penstock.jobs.storage.objects import Listed
 

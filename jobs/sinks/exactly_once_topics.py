@@ -40,9 +40,9 @@ from pyspark.sql import Column, DataFrame, Row
 from pyspark.sql import functions as F
 
 from penstock.jobs.configuration.kafka_access import KafkaAccess
-from penstock.jobs.errors import ClientPropertiesRefused, MarksDisagree, MarksExpired, ReplayDiffers, TransactionsRefused
 from penstock.jobs.kafka.heard import Heard
 from penstock.jobs.sinks import manifests
+from penstock.jobs.sinks.errors import ClientPropertiesRefused, MarksDisagree, MarksExpired, ReplayDiffers, TransactionsRefused
 from penstock.jobs.sinks.kafka_records import records
 from penstock.jobs.sinks.parts import wrapped
 from penstock.jobs.sinks.sink import Batch, SinkContext

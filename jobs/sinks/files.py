@@ -57,7 +57,8 @@ from pyspark.errors import PythonException
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from penstock.jobs.errors import BadDeclaration, BucketUnreachable, ReplayDiffers, StagedPartGone
+from penstock.jobs.errors import BadDeclaration
+from penstock.jobs.sinks.errors import ReplayDiffers, StagedPartGone
 from penstock.jobs.sinks.open_parts import Chunk, OpenPart, extended
 from penstock.jobs.sinks.part_formats import LINES
 from penstock.jobs.sinks.part_log import Manifest, PartLog
@@ -66,6 +67,7 @@ from penstock.jobs.sinks.publishing import Publisher
 from penstock.jobs.sinks.sink import Batch, SinkContext
 from penstock.jobs.spec import FileSink
 from penstock.jobs.storage.checkpoint import Checkpoint
+from penstock.jobs.storage.errors import BucketUnreachable
 from penstock.jobs.stream.streams import ENVELOPE, TIME
 
 # A task writes some 200,000 rows a second; fewer rows than this do not justify another task.

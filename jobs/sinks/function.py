@@ -17,7 +17,7 @@ from typing import Any
 
 from pyspark.sql import DataFrame
 
-from penstock.jobs.errors import SinkFunctionFailed
+from penstock.jobs.sinks.errors import SinkFunctionFailed
 from penstock.jobs.sinks.sink import Batch, SinkContext
 from penstock.jobs.sinks.text_rows import fields_of
 from penstock.jobs.spec import FunctionSink

@@ -6,8 +6,8 @@ from typing import TypeVar
 
 from pydantic import BaseModel, ValidationError
 
-from penstock.jobs.errors import CheckpointDamaged
 from penstock.jobs.storage.checkpoint import Checkpoint
+from penstock.jobs.storage.errors import CheckpointDamaged
 
 Written = TypeVar("Written", bound=BaseModel)
 

@@ -27,7 +27,8 @@ from pyspark.sql import DataFrame
 
 from penstock.jobs.databases.postgres import connected, is_away, words
 from penstock.jobs.databases.retry import RETRY_LIMIT_S, with_retries
-from penstock.jobs.errors import DatabaseUnreachable, RowsRefused, TableDoesNotFit
+from penstock.jobs.errors import DatabaseUnreachable
+from penstock.jobs.sinks.errors import RowsRefused, TableDoesNotFit
 from penstock.jobs.sinks.sink import Batch, SinkContext
 from penstock.jobs.sinks.text_rows import fields_of, last_of_each_key
 from penstock.jobs.spec import PostgresSink

@@ -19,11 +19,12 @@ from typing import TYPE_CHECKING
 
 from botocore.exceptions import ClientError
 
-from penstock.jobs.errors import ConditionalWriteFailed, StagedPartGone
+from penstock.jobs.sinks.errors import StagedPartGone
 from penstock.jobs.sinks.open_parts import Chunk, OpenPart
 from penstock.jobs.sinks.part_formats import CONTENT_TYPES, LINES, ROW_GROUP_BYTES, Parquet
 from penstock.jobs.sinks.part_log import ComposedPart
 from penstock.jobs.sinks.parts import TOKEN, StagedPart, Upload
+from penstock.jobs.storage.errors import ConditionalWriteFailed
 from penstock.jobs.storage.s3 import error_code, missing, shared_client
 
 if TYPE_CHECKING:

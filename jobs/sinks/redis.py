@@ -24,7 +24,8 @@ from typing import TYPE_CHECKING, Any
 from pyspark.sql import DataFrame
 
 from penstock.jobs.databases.retry import RETRY_LIMIT_S, with_retries
-from penstock.jobs.errors import BadDeclaration, DatabaseUnreachable, RowsRefused
+from penstock.jobs.errors import BadDeclaration, DatabaseUnreachable
+from penstock.jobs.sinks.errors import RowsRefused
 from penstock.jobs.sinks.sink import Batch, SinkContext
 from penstock.jobs.sinks.text_rows import fields_of, last_of_each_key
 from penstock.jobs.spec import RedisSink

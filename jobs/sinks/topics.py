@@ -15,7 +15,7 @@ from confluent_kafka.admin._metadata import ClusterMetadata
 from pyspark.sql import DataFrame
 
 from penstock.jobs.configuration.kafka_access import KafkaAccess
-from penstock.jobs.errors import BrokersUnreachable, TopicNotFound
+from penstock.jobs.kafka.errors import BrokersUnreachable, TopicNotFound
 from penstock.jobs.kafka.heard import Heard
 from penstock.jobs.kafka.security import client_settings
 from penstock.jobs.kafka.topic_access import hidden

@@ -24,7 +24,7 @@ from urllib.parse import unquote, urlsplit
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from penstock.jobs.errors import WebhookFailed
+from penstock.jobs.sinks.errors import WebhookFailed
 from penstock.jobs.sinks.sink import Batch, SinkContext
 from penstock.jobs.sinks.text_rows import fields_of
 from penstock.jobs.spec import WebhookSink

@@ -18,9 +18,9 @@ from typing import TYPE_CHECKING, Literal, cast, get_args
 
 from pydantic import BaseModel, ConfigDict
 
-from penstock.jobs.errors import AppLiteral, AppNotFound, AppSyntax, PackageShadowed
 from penstock.jobs.spec import python_operators
 from penstock.jobs.spec.app_calls import called, origins
+from penstock.jobs.spec.errors import AppLiteral, AppNotFound, AppSyntax, PackageShadowed
 from penstock.sizing.errors import PenstockError, Place, raise_all
 from penstock.sizing.python_workers import PythonUse
 from penstock.sizing.targets import MAX_PARALLELISM

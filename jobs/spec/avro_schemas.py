@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from penstock.jobs.errors import AvroSchemaUnread
 from penstock.jobs.spec import SpecFile
+from penstock.jobs.spec.errors import AvroSchemaUnread
 from penstock.sizing.errors import PenstockError, raise_all
 
 

@@ -16,7 +16,8 @@ from typing import Annotated
 
 from pydantic import Field
 
-from penstock.jobs.errors import BadValue, ClientPropertyRefused
+from penstock.jobs.errors import BadValue
+from penstock.jobs.spec.errors import ClientPropertyRefused
 from penstock.sizing.errors import PenstockError
 
 PropertyValue = str | int | float | bool

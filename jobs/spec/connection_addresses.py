@@ -10,8 +10,8 @@ from collections.abc import Mapping
 from urllib.parse import urlsplit
 
 from penstock.jobs.document import dotted
-from penstock.jobs.errors import ConnectionOfAnotherKind, UnknownConnection
 from penstock.jobs.spec import ConnectionKind, SpecFile, named_connections
+from penstock.jobs.spec.errors import ConnectionOfAnotherKind, UnknownConnection
 from penstock.sizing.errors import PenstockError, raise_all
 
 # Scheme -> kind of the connection, and its default port.

@@ -5,11 +5,12 @@ from __future__ import annotations
 import re
 
 from penstock.jobs.document import Document, dotted
-from penstock.jobs.errors import BadValue, Contradiction, FeedbackUnusable, MissingField
+from penstock.jobs.errors import BadValue, Contradiction, MissingField
 from penstock.jobs.spec.app_module import is_sql
 from penstock.jobs.spec.checkpoint_settings import MOST_BATCHES, asked_batches
 from penstock.jobs.spec.client_properties import faults_of_sink, faults_of_source
 from penstock.jobs.spec.connections import connection_names, named_connections
+from penstock.jobs.spec.errors import FeedbackUnusable
 from penstock.jobs.spec.job import JobSpec, StreamingJob
 from penstock.jobs.spec.sinks import FileSink, ToFunction
 from penstock.jobs.spec.sources import FromSocket, KafkaSource

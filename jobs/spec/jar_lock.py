@@ -15,7 +15,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from penstock.jobs.errors import LockedFileDiffers, PackageOfTheJobs
+from penstock.jobs.spec.errors import LockedFileDiffers, PackageOfTheJobs
 from penstock.jobs.spec.lock_lines import LockLine, lock_file
 from penstock.jobs.spec.python_lock import digest
 from penstock.jobs.spec.reading import SpecFile

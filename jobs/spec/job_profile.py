@@ -12,9 +12,9 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 from pydantic.alias_generators import to_camel
 
 from penstock.jobs.document import Document
-from penstock.jobs.errors import AppNotFound, ForeignProfile, ProfileOfAnotherJob, ProfileOutdated
 from penstock.jobs.spec.app_sources import app_sources, content_hash
 from penstock.jobs.spec.avro_schemas import avro_schemas
+from penstock.jobs.spec.errors import AppNotFound, ForeignProfile, ProfileOfAnotherJob, ProfileOutdated
 from penstock.jobs.spec.reading import SpecFile
 from penstock.sizing.load.measured_job import MeasuredJob, of_document
 from penstock.sizing.load.spread import Spread

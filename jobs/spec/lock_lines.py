@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from penstock.jobs.document import Path_
-from penstock.jobs.errors import LockLineRefused, LockUnread
+from penstock.jobs.spec.errors import LockLineRefused, LockUnread
 from penstock.jobs.spec.reading import SpecFile
 from penstock.sizing.errors import PenstockError, Place
 

@@ -13,8 +13,8 @@ from typing import Any
 import yaml
 
 from penstock.jobs.document import Document, parse_text
-from penstock.jobs.errors import ParallelismNotOverridden
 from penstock.jobs.spec.contradictions import contradictions
+from penstock.jobs.spec.errors import ParallelismNotOverridden
 from penstock.jobs.spec.job import StreamingJob
 from penstock.jobs.spec.reading import ParallelismOverride, SpecFile, load
 from penstock.sizing.errors import PenstockError, raise_all

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from penstock.jobs.document import Path_
-from penstock.jobs.errors import TopicsDisagree
 from penstock.jobs.spec import KafkaSink, KafkaSource, SpecFile, TopicSettings
+from penstock.jobs.spec.errors import TopicsDisagree
 from penstock.sizing.errors import PenstockError, raise_all
 
 CLEANUP_POLICY, RETENTION = "cleanup.policy", "retention.ms"

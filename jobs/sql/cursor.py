@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from penstock.jobs.errors import SqlRefused
+from penstock.jobs.sql.errors import SqlRefused
 from penstock.jobs.sql.tokens import Fragment, Script, Token
 
 

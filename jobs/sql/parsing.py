@@ -6,8 +6,8 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Literal
 
-from penstock.jobs.errors import SqlRefused
 from penstock.jobs.sql.cursor import Cursor
+from penstock.jobs.sql.errors import SqlRefused
 from penstock.jobs.sql.functions import call, create_function, kind_ahead, process
 from penstock.jobs.sql.names import misdirected, misused
 from penstock.jobs.sql.selecting import WINDOWS, select, window

@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-from penstock.jobs.errors import SqlRefused
+from penstock.jobs.sql.errors import SqlRefused
 from penstock.sizing.errors import Place
 
 # Longer ones first. Characters between tokens match no group.

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from pydantic.alias_generators import to_camel
 
-from penstock.jobs.errors import CheckpointDamaged, LeaseLost
+from penstock.jobs.storage.errors import CheckpointDamaged, LeaseLost
 from penstock.jobs.storage.objects import Objects
 from penstock.jobs.storage.offset_log import FixedSettings, fixed_settings
 from penstock.jobs.watermark import END_MS, Watermarks

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING
 from botocore.exceptions import ClientError, HTTPClientError
 from botocore.exceptions import ConnectionError as NotConnected
 
-from penstock.jobs.errors import ConditionalWriteFailed
+from penstock.jobs.storage.errors import ConditionalWriteFailed
 from penstock.jobs.storage.s3 import error_code
 
 if TYPE_CHECKING:

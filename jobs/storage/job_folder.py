@@ -11,10 +11,10 @@ from itertools import count
 
 from pydantic import ValidationError
 
-from penstock.jobs.errors import CheckpointDamaged, CheckpointMissing, ConcurrentWriter
 from penstock.jobs.spec.job import UpgradeMode
 from penstock.jobs.storage.checkpoint import RETAINED_BATCHES, Checkpoint
 from penstock.jobs.storage.continuation import Continuation, InitialSavepoint, SavepointStart
+from penstock.jobs.storage.errors import CheckpointDamaged, CheckpointMissing, ConcurrentWriter
 from penstock.jobs.storage.generation import ORIGIN, Fingerprint, Generation, Origin, RecordedSpec, Rewound
 from penstock.jobs.storage.objects import Objects
 from penstock.jobs.storage.rewind_request import RewindRequest, StartPoint

@@ -33,8 +33,8 @@ from botocore.exceptions import BotoCoreError, ClientError
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from pydantic.alias_generators import to_camel
 
-from penstock.jobs.errors import BucketUnreachable, CheckpointDamaged, CheckpointHeld, LeaseLost
 from penstock.jobs.storage.conditional import ConditionalWriter
+from penstock.jobs.storage.errors import BucketUnreachable, CheckpointDamaged, CheckpointHeld, LeaseLost
 from penstock.jobs.storage.lease_holder import LeaseHolder
 from penstock.jobs.storage.s3 import client
 from penstock.sizing.errors import PenstockError

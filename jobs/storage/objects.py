@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from botocore.exceptions import BotoCoreError, ClientError
 
-from penstock.jobs.errors import BucketUnreachable
 from penstock.jobs.storage.conditional import ConditionalWriter
+from penstock.jobs.storage.errors import BucketUnreachable
 from penstock.jobs.storage.s3 import missing, place_of, shared_client
 
 if TYPE_CHECKING:

@@ -13,8 +13,8 @@ from typing import Annotated, Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 from pydantic.alias_generators import to_camel
 
-from penstock.jobs.errors import CheckpointDamaged
 from penstock.jobs.spec.initial_offsets import InitialOffsets
+from penstock.jobs.storage.errors import CheckpointDamaged
 from penstock.jobs.storage.objects import Objects
 
 _NAME = "rewind.json"

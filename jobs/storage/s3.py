@@ -15,7 +15,7 @@ import boto3
 from botocore.config import Config
 from botocore.exceptions import ClientError
 
-from penstock.jobs.errors import BucketUnreachable
+from penstock.jobs.storage.errors import BucketUnreachable
 
 if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client

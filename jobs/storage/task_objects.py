@@ -11,8 +11,8 @@ from urllib.parse import unquote, urlsplit
 
 from botocore.exceptions import BotoCoreError, ClientError
 
-from penstock.jobs.errors import BucketUnreachable
 from penstock.jobs.storage.conditional import ConditionalWriter
+from penstock.jobs.storage.errors import BucketUnreachable
 from penstock.jobs.storage.s3 import missing, place_of, shared_client
 
 if TYPE_CHECKING:

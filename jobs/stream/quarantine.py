@@ -15,8 +15,8 @@ from __future__ import annotations
 from pyspark.sql import Column, DataFrame, Row, Window
 from pyspark.sql import functions as F
 
-from penstock.jobs.errors import QuarantineLimitReached
 from penstock.jobs.spec import QuarantineLimit
+from penstock.jobs.stream.errors import QuarantineLimitReached
 from penstock.jobs.stream.leaving import TagCount
 from penstock.jobs.stream.side_outputs import REASON, RECORD, TAG
 from penstock.jobs.stream.streams import Tag

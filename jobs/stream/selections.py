@@ -8,9 +8,10 @@ from pyspark.errors import AnalysisException, ParseException, PySparkException
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from penstock.jobs.errors import AppFailed, BadDeclaration
+from penstock.jobs.errors import BadDeclaration
 from penstock.jobs.stream.columns import as_column
 from penstock.jobs.stream.dataframes import refuse_other_frame
+from penstock.jobs.stream.errors import AppFailed
 from penstock.jobs.stream.leaving import counted
 from penstock.jobs.stream.streams import TIME
 from penstock.jobs.stream.task_errors import first_line

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from penstock.jobs.errors import TaskWithoutContext
+from penstock.jobs.stream.errors import TaskWithoutContext
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -12,8 +12,8 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from penstock.jobs.errors import AppFailed
 from penstock.jobs.spec import SpecFile, load
+from penstock.jobs.stream.errors import AppFailed
 from penstock.jobs.targets import targets
 from penstock.scripts import layout
 from penstock.scripts.checking import passed

@@ -15,7 +15,7 @@ from typing import Any
 from penstock.infra.deployable import deployable_plans
 from penstock.infra.environment import Environment
 from penstock.infra.plans import EnvironmentPlans
-from penstock.jobs.errors import BucketUnreachable
+from penstock.jobs.storage.errors import BucketUnreachable
 from penstock.scripts.cli import offline_changes
 from penstock.scripts.cli.environment_argument import add_environment_argument, chosen, take_stacks
 from penstock.scripts.cli.output import add_output_argument, as_text

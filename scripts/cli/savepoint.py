@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-from penstock.jobs.errors import SavepointMissing
+from penstock.jobs.savepoints.errors import SavepointMissing
 from penstock.jobs.savepoints.folder import SavepointFolder, Savepoints
 from penstock.jobs.savepoints.manifest import NAME_PATTERN, Savepoint
 from penstock.jobs.storage.continuation import SavepointStart

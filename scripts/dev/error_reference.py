@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-import importlib
-import importlib.util
-import inspect
-import pkgutil
-
-from penstock.sizing.errors import Faults, PenstockError
+from penstock.scripts.error_classes import error_classes
+from penstock.sizing.errors import PenstockError
 
 _PACKAGES = {
     "sizing": "Conflicting or infeasible targets.",
@@ -26,8 +22,8 @@ _EXIT_CODES = {
 
 
 def errors() -> dict[str, list[type[PenstockError]]]:
-    """Package -> its concrete error classes in the order of their codes; packages without an `errors` module have none."""
-    return {package: sorted(_classes(f"penstock.{package}"), key=lambda kind: kind.code) for package in _PACKAGES}
+    """Package -> its error classes, see `error_classes`."""
+    return {package: list(error_classes(f"penstock.{package}")) for package in _PACKAGES}
 
 
 def cause(kind: type[PenstockError]) -> str:
@@ -52,24 +48,6 @@ def rendered() -> str:
         *codes,
     ]
     return "\n".join([*head, *sections]) + "\n"
-
-
-def _classes(package: str) -> list[type[PenstockError]]:
-    """The classes of the package's own `errors` module and of those of its sub-packages."""
-    return [kind for name in _error_modules(package) for kind in _own_classes(name)]
-
-
-def _error_modules(package: str) -> list[str]:
-    modules = pkgutil.iter_modules(importlib.import_module(package).__path__, f"{package}.")
-    inner = [name for module in modules if module.ispkg for name in _error_modules(module.name)]
-    own = f"{package}.errors"
-    return [own, *inner] if importlib.util.find_spec(own) is not None else inner
-
-
-def _own_classes(name: str) -> list[type[PenstockError]]:
-    module = importlib.import_module(name)
-    classes = [kind for _, kind in inspect.getmembers(module, inspect.isclass) if issubclass(kind, PenstockError)]
-    return [kind for kind in classes if kind.__module__ == name and "code" in kind.__dict__ and kind is not Faults]
 
 
 def _section(package: str, kinds: list[type[PenstockError]]) -> list[str]:

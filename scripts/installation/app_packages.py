@@ -14,7 +14,7 @@ from pathlib import Path
 from xml.sax.saxutils import escape
 
 from penstock.infra.app_packages import AppPackages, app_packages
-from penstock.jobs.errors import PackageOfTheJobs
+from penstock.jobs.spec.errors import PackageOfTheJobs
 from penstock.jobs.spec.jar_lock import JarLock, LockedJar, artifact
 from penstock.jobs.spec.python_lock import LockedPackage, PythonLock
 from penstock.jobs.spec.reading import SpecFile

@@ -14,8 +14,9 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from penstock.jobs import errors
 from penstock.jobs.configuration.runtime import RuntimeConfiguration
+from penstock.jobs.driver.errors import QueryFailed
+from penstock.scripts.error_classes import error_classes
 from penstock.scripts.errors import DriverDied
 from penstock.scripts.layout import python_path
 from penstock.scripts.process.supervised import SupervisedProcess
@@ -127,7 +128,7 @@ def reported_error(reported: Mapping[str, Any]) -> PenstockError:
     Args:
         reported: one of the errors of its event ``failed``.
     """
-    known = {kind.code: kind for kind in vars(errors).values() if isinstance(kind, type) and hasattr(kind, "code")}
+    known = {kind.code: kind for kind in error_classes("penstock.jobs")}
     at = Place(file=reported["file"], line=reported["line"], column=reported["column"]) if reported["file"] else None
-    kind: type[PenstockError] = known.get(reported["code"], errors.QueryFailed)
+    kind: type[PenstockError] = known.get(reported["code"], QueryFailed)
     return kind(path=reported["path"], given=reported["given"], need=reported["need"], fix=reported["fix"], at=at)

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Protocol
 
-from penstock.jobs.errors import JobStopped
+from penstock.jobs.driver.errors import JobStopped
 from penstock.jobs.stream.streams import Tag
 from penstock.scripts.background.readiness import ready
 from penstock.scripts.errors import DriverDied

@@ -13,12 +13,12 @@ from typing import TypeVar
 
 from pydantic import ValidationError
 
-from penstock.jobs.errors import CheckpointDamaged
 from penstock.jobs.sinks.open_parts import Chunk
 from penstock.jobs.sinks.part_log import Manifest
 from penstock.jobs.spec import KafkaSource, SpecFile
 from penstock.jobs.storage import state_files
 from penstock.jobs.storage.checkpoint import FINISHED, WHOLE, BatchRecord, Checkpoint
+from penstock.jobs.storage.errors import CheckpointDamaged
 from penstock.jobs.storage.generation import Generation
 from penstock.jobs.storage.objects import Listed
 from penstock.jobs.storage.offset_log import OffsetLog, topics

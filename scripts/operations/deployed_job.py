@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING
 
 from penstock.infra.environment import Environment
 from penstock.infra.job_specs import spec_in
-from penstock.jobs.errors import CheckpointMissing
 from penstock.jobs.savepoints.folder import Savepoints
 from penstock.jobs.spec import SpecFile
 from penstock.jobs.storage.checkpoint import Checkpoint
 from penstock.jobs.storage.driver_runs import DriverRunsFile
+from penstock.jobs.storage.errors import CheckpointMissing
 from penstock.jobs.storage.generation import Generation
 from penstock.jobs.storage.job_folder import JobFolder
 from penstock.jobs.storage.rewind_request import RewindRequestFile

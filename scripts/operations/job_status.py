@@ -13,10 +13,10 @@ from pydantic import BaseModel, ConfigDict
 from pydantic.alias_generators import to_camel
 
 from penstock.jobs.driver.restart_policy import why_stopped
-from penstock.jobs.errors import CheckpointDamaged
 from penstock.jobs.spec import SpecFile
 from penstock.jobs.storage.checkpoint import BEFORE_THE_FIRST, FINISHED, Checkpoint
 from penstock.jobs.storage.driver_runs import DriverRun, DriverRuns, DriverRunsFile
+from penstock.jobs.storage.errors import CheckpointDamaged
 from penstock.jobs.storage.generation import Generation
 from penstock.jobs.storage.job_folder import JobFolder
 from penstock.jobs.storage.lease import LeaseFile, LeaseState, StoredLease

@@ -9,9 +9,11 @@ from datetime import timedelta
 
 from penstock.jobs.configuration.kafka_access import KafkaAccess
 from penstock.jobs.driver import rewind
-from penstock.jobs.errors import BrokersUnreachable, CheckpointDamaged, KafkaCredentialsRefused, NoKafkaCredentials, SecretUnusable
+from penstock.jobs.errors import SecretUnusable
 from penstock.jobs.kafka.brokers import Brokers
+from penstock.jobs.kafka.errors import BrokersUnreachable, KafkaCredentialsRefused, NoKafkaCredentials
 from penstock.jobs.spec import JobSpec, Sink, SpecFile, ToConsole, ToFiles, ToKafka, ToPostgres, ToRedis, ToWebhook
+from penstock.jobs.storage.errors import CheckpointDamaged
 from penstock.jobs.storage.generation import Generation
 from penstock.jobs.storage.rewind_request import StartPoint
 from penstock.scripts.errors import AwsNotReached, AwsRefused

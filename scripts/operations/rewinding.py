@@ -13,9 +13,19 @@ from dataclasses import dataclass
 
 from kubernetes import client
 
-from penstock.jobs import errors
+from penstock.jobs.driver.errors import RewindImpossible, SourcesDiffer, StateDiffers
 from penstock.jobs.driver.rewind import written
+from penstock.jobs.kafka.errors import OffsetGone, RecordsGone
+from penstock.jobs.savepoints.errors import (
+    OffsetsNotThere,
+    SavepointDamaged,
+    SavepointMissing,
+    SavepointOfAnotherJob,
+    SavepointOfNewerRelease,
+    StateNotRestored,
+)
 from penstock.jobs.storage.driver_runs import Failure
+from penstock.jobs.storage.errors import CheckpointDamaged
 from penstock.jobs.storage.generation import Generation, Rewound
 from penstock.jobs.storage.rewind_request import RewindRequest
 from penstock.scripts.operations.job_records import JobRecords
@@ -29,18 +39,18 @@ from penstock.scripts.provisioning.errors import DriverNotReady, JobChanged, Rew
 _REFUSALS = {
     error.code
     for error in (
-        errors.CheckpointDamaged,
-        errors.OffsetsNotThere,
-        errors.OffsetGone,
-        errors.RecordsGone,
-        errors.RewindImpossible,
-        errors.SavepointDamaged,
-        errors.SavepointMissing,
-        errors.SavepointOfAnotherJob,
-        errors.SavepointOfNewerRelease,
-        errors.SourcesDiffer,
-        errors.StateDiffers,
-        errors.StateNotRestored,
+        CheckpointDamaged,
+        OffsetsNotThere,
+        OffsetGone,
+        RecordsGone,
+        RewindImpossible,
+        SavepointDamaged,
+        SavepointMissing,
+        SavepointOfAnotherJob,
+        SavepointOfNewerRelease,
+        SourcesDiffer,
+        StateDiffers,
+        StateNotRestored,
     )
 }
 

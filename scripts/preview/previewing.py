@@ -21,10 +21,11 @@ from penstock.infra.cluster import cluster
 from penstock.jobs.configuration.kafka_access import KafkaAccess
 from penstock.jobs.configuration.progress_timeout import progress_timeout_s
 from penstock.jobs.configuration.runtime import RuntimeConfiguration
+from penstock.jobs.driver.errors import SourcesDiffer, StateDiffers
 from penstock.jobs.driver.rewind import instant
-from penstock.jobs.errors import SourcesDiffer, StateDiffers, StateExpired, StateNotRestored
 from penstock.jobs.kafka import credentials
 from penstock.jobs.kafka.brokers import Brokers
+from penstock.jobs.savepoints.errors import StateExpired, StateNotRestored
 from penstock.jobs.savepoints.folder import Savepoints
 from penstock.jobs.savepoints.manifest import SavedQuery
 from penstock.jobs.savepoints.taking import Taken

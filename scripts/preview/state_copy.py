@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from penstock.jobs.errors import CheckpointMoves
 from penstock.jobs.savepoints.content import Needed
 from penstock.jobs.savepoints.copying import each, sha256
+from penstock.jobs.savepoints.errors import CheckpointMoves
 from penstock.jobs.savepoints.folder import SavepointFolder
 from penstock.jobs.savepoints.manifest import SavedObject, SavedQuery, Savepoint
 from penstock.jobs.savepoints.state import StateIncomplete

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from penstock.jobs.errors import SavepointNameTaken
 from penstock.jobs.savepoints.copying import Copier, each
+from penstock.jobs.savepoints.errors import SavepointNameTaken
 from penstock.jobs.savepoints.folder import SavepointFolder, Savepoints
 from penstock.jobs.savepoints.manifest import SavedObject, Savepoint
 from penstock.scripts.progress import Step

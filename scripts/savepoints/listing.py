@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from penstock.jobs.errors import SavepointDamaged, SavepointMissing, SavepointOfNewerRelease
+from penstock.jobs.savepoints.errors import SavepointDamaged, SavepointMissing, SavepointOfNewerRelease
 from penstock.jobs.savepoints.folder import Savepoints
 from penstock.jobs.savepoints.manifest import SavedQuery, Savepoint
 from penstock.jobs.storage.generation import Generation

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from penstock.jobs.configuration.kafka_access import KafkaAccess
 from penstock.jobs.driver import initial_offsets, rewind
-from penstock.jobs.errors import RewindImpossible
+from penstock.jobs.driver.errors import RewindImpossible
 from penstock.jobs.kafka.brokers import Brokers
 from penstock.jobs.savepoints.folder import SavepointFolder
 from penstock.jobs.savepoints.manifest import Savepoint

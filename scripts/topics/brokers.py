@@ -15,7 +15,7 @@ from confluent_kafka.admin._resource import ResourceType
 from confluent_kafka.cimpl import NewPartitions, NewTopic
 
 from penstock.jobs.configuration.kafka_access import KafkaAccess
-from penstock.jobs.errors import KafkaCredentialsRefused
+from penstock.jobs.kafka.errors import KafkaCredentialsRefused
 from penstock.jobs.kafka.heard import Heard
 from penstock.jobs.kafka.security import client_settings
 from penstock.scripts.topics.difference import Action, ExistingTopic, TopicChange

@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from penstock.infra.environment import Environment
+from penstock.jobs.driver.errors import StateDiffers
 from penstock.jobs.driver.restarts import Restarts
-from penstock.jobs.errors import AppFailed, BrokersUnreachable, StateDiffers
+from penstock.jobs.kafka.errors import BrokersUnreachable
 from penstock.jobs.spec import SpecFile, load
 from penstock.jobs.storage.checkpoint import BatchRecord
 from penstock.jobs.storage.generation import Fingerprint, Generation, RecordedSpec, Versions
@@ -21,6 +22,7 @@ from penstock.jobs.storage.job_folder import JobFolder
 from penstock.jobs.storage.lease import LeaseRecord
 from penstock.jobs.storage.lease_holder import LeaseHolder
 from penstock.jobs.storage.query_record import QueryRecord
+from penstock.jobs.stream.errors import AppFailed
 from penstock.scripts.emulation.emulated_aws import EmulatedAws
 from penstock.scripts.operations.evidence import Evidence, Watch, awaited, failures
 from penstock.scripts.operations.job_changes import Change, JobChanges

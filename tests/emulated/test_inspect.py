@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from penstock.jobs.errors import CheckpointMissing
+from penstock.jobs.storage.errors import CheckpointMissing
 from penstock.jobs.storage.job_folder import JobFolder
 from penstock.scripts.emulation.emulated_aws import EmulatedAws
 from penstock.scripts.errors import WrongUsage

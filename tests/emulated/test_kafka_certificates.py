@@ -15,8 +15,8 @@ import yaml
 
 from penstock.jobs.configuration.kafka_access import ClientCertificate, KafkaAccess
 from penstock.jobs.configuration.runtime import RuntimeConfiguration
-from penstock.jobs.errors import KafkaCredentialsRefused
 from penstock.jobs.kafka.client_certificate import client_certificate
+from penstock.jobs.kafka.errors import KafkaCredentialsRefused
 from penstock.scripts.emulation.emulated_aws import EmulatedAws
 from penstock.scripts.local import kafka_topics
 from penstock.scripts.topics.brokers import TopicBrokers

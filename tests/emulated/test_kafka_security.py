@@ -18,8 +18,9 @@ import yaml
 
 from penstock.jobs.configuration.kafka_access import Credentials, KafkaAccess, Security
 from penstock.jobs.configuration.runtime import RuntimeConfiguration
-from penstock.jobs.errors import BrokersUnreachable, KafkaCredentialsRefused, SecretUnusable
+from penstock.jobs.errors import SecretUnusable
 from penstock.jobs.kafka.brokers import Brokers
+from penstock.jobs.kafka.errors import BrokersUnreachable, KafkaCredentialsRefused
 from penstock.jobs.spec import KafkaSource
 from penstock.scripts import layout
 from penstock.scripts.emulation.emulated_aws import EmulatedAws

@@ -15,7 +15,8 @@ import pytest
 
 from penstock.infra.environment import Environment
 from penstock.jobs.driver.restarts import Restarts
-from penstock.jobs.errors import BadDeclaration, BrokersUnreachable
+from penstock.jobs.errors import BadDeclaration
+from penstock.jobs.kafka.errors import BrokersUnreachable
 from penstock.jobs.spec.resources import Restart
 from penstock.jobs.storage.checkpoint import FINISHED, BatchRecord, Position
 from penstock.jobs.storage.job_folder import JobFolder

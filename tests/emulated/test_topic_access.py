@@ -10,8 +10,8 @@ import pytest
 from penstock.infra.job_rights import Brokers as BrokerArns
 from penstock.infra.job_rights import Buckets, statements
 from penstock.jobs.configuration.kafka_access import Credentials, KafkaAccess
-from penstock.jobs.errors import TopicAccessDenied, TopicNotFound
 from penstock.jobs.kafka.brokers import Brokers
+from penstock.jobs.kafka.errors import TopicAccessDenied, TopicNotFound
 from penstock.jobs.kafka.heard import Heard
 from penstock.jobs.kafka.security import client_settings
 from penstock.jobs.kafka.topic_access import STATEMENTS, hidden

@@ -16,11 +16,14 @@ import pytest
 from kubernetes import client
 from rich.console import Console
 
+from penstock.jobs.driver.errors import RewindImpossible
 from penstock.jobs.driver.restarts import Restarts
-from penstock.jobs.errors import CheckpointDamaged, CheckpointMissing, RecordsGone, RewindImpossible, SavepointDamaged
+from penstock.jobs.kafka.errors import RecordsGone
+from penstock.jobs.savepoints.errors import SavepointDamaged
 from penstock.jobs.spec.resources import Restart
 from penstock.jobs.storage.checkpoint import BatchRecord
 from penstock.jobs.storage.driver_runs import DriverRunsFile
+from penstock.jobs.storage.errors import CheckpointDamaged, CheckpointMissing
 from penstock.jobs.storage.generation import Rewound
 from penstock.jobs.storage.job_folder import JobFolder
 from penstock.jobs.storage.lease_holder import LeaseHolder

@@ -16,7 +16,7 @@ from penstock.infra.manifests.deployed_job import DeployedJob
 from penstock.infra.manifests.pod_security import LOCAL_DIRS
 from penstock.infra.manifests.resource_quota import EXECUTORS_AT_A_RESTART
 from penstock.jobs.configuration.runtime import RuntimeConfiguration
-from penstock.jobs.errors import QueryFailed
+from penstock.jobs.driver.errors import QueryFailed
 from penstock.scripts import layout
 from penstock.scripts.emulation.emulated_aws import EmulatedAws
 from penstock.scripts.kube.api_server import ApiServer

@@ -26,8 +26,8 @@ from collections.abc import Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
-from penstock.jobs.errors import BucketUnreachable
 from penstock.jobs.storage.checkpoint import Checkpoint
+from penstock.jobs.storage.errors import BucketUnreachable
 from penstock.jobs.storage.task_objects import task_objects
 from penstock.jobs.stream.declaration import name_call
 from penstock.jobs.stream.task_context import TaskPlace

@@ -7,9 +7,10 @@ from collections.abc import Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
+from penstock.jobs.blocks.lookups.errors import LookupRefused
 from penstock.jobs.databases.postgres import connected, is_away, words
 from penstock.jobs.databases.retry import RETRY_LIMIT_S, with_retries
-from penstock.jobs.errors import DatabaseUnreachable, LookupRefused
+from penstock.jobs.errors import DatabaseUnreachable
 from penstock.jobs.spec.connection_addresses import redacted
 
 if TYPE_CHECKING:

@@ -24,8 +24,8 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
+from penstock.jobs.blocks.lookups.errors import LookupTableDoesNotFit
 from penstock.jobs.blocks.lookups.queries import Database
-from penstock.jobs.errors import LookupTableDoesNotFit
 from penstock.jobs.spec import Table
 
 # PostgreSQL type -> Spark type; all others are read as text.

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 from penstock.jobs.blocks.calls.journal import KEY, PAGE, Entry, Journal
 from penstock.jobs.blocks.lookups.cache import Found, of_this_worker
+from penstock.jobs.blocks.lookups.errors import LookupTableDoesNotFit
 from penstock.jobs.blocks.lookups.queries import Database, NoSuchValue
-from penstock.jobs.errors import LookupTableDoesNotFit
 from penstock.jobs.stream.task_context import TaskPlace
 from penstock.jobs.stream.task_errors import in_a_task
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from penstock.jobs.errors import SqlRefused
+from penstock.jobs.sql.errors import SqlRefused
 from penstock.jobs.sql.tokens import Script, Token, tokens
 
 # Aggregates whose result is the same for distinct values; and those of which distinct values make the set.

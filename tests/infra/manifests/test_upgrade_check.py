@@ -14,7 +14,7 @@ from penstock.infra.manifests.resource_quota import limit_range
 from penstock.infra.manifests.upgrade_check import DEADLINE_S, upgrade_check
 from penstock.jobs.configuration.runtime import IMAGE_VARIABLE, READY_FILE_VARIABLE, RuntimeConfiguration
 from penstock.jobs.driver import upgrade_check as program
-from penstock.jobs.errors import UpgradeNotChecked
+from penstock.jobs.driver.errors import UpgradeNotChecked
 from penstock.sizing.errors import CheckFailed
 from tests.infra.manifests.jobs_in_cluster import deployed, hold
 

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from penstock.jobs.driver.errors import DiskFull, QueryFailed
 from penstock.jobs.driver.failure import as_fault
 from penstock.jobs.driver.root_cause import OwnCode
-from penstock.jobs.errors import DiskFull, QueryFailed
 
 OWN = OwnCode((Path("/team/jobs"),))
 # As Spark 4.3.0 words it, cut.

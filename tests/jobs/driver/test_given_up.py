@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from penstock.jobs.driver.errors import QueryFailed
 from penstock.jobs.driver.given_up import GivenUp, Repetitions, is_given_up
-from penstock.jobs.errors import QueryFailed
 
 FAULT = QueryFailed(path="app", given="A shuffle map stage ...", fix="check the driver's log")
 

@@ -9,8 +9,8 @@ import pytest
 from penstock.jobs.configuration.runtime import POD_NAME_VARIABLE, POD_UID_VARIABLE, READY_FILE_VARIABLE, TERMINATION_FILE_VARIABLE
 from penstock.jobs.driver import pod
 from penstock.jobs.driver.ending import Ending
+from penstock.jobs.driver.errors import NoProgress, QueryFailed
 from penstock.jobs.driver.pod import forget_ready, pod_conf, reported_ready, termination_message, this_driver
-from penstock.jobs.errors import NoProgress, QueryFailed
 
 
 @pytest.fixture

@@ -7,12 +7,14 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from penstock.jobs import errors
+from penstock.jobs.driver.errors import QueryFailed
 from penstock.jobs.driver.restart_policy import answer_to, failure_of, unrecorded_end, why_stopped
 from penstock.jobs.spec.resources import Restart
+from penstock.jobs.sql.errors import SqlRefused
 from penstock.jobs.storage.driver_runs import Answer, DriverRun, Failure
 from penstock.jobs.storage.generation import Fingerprint
-from penstock.sizing.errors import PenstockError, Place
+from penstock.scripts.error_classes import error_classes
+from penstock.sizing.errors import Place
 
 WHAT = Fingerprint(app="a", spec="s", plan="p")
 LIMIT = Restart.model_validate({"failures": 3, "within": "1m"})
@@ -39,15 +41,14 @@ def _run(failure: Failure | None, ended_s: float = 0, micro_batches: int = 0, po
 
 
 def _codes(answer: Answer) -> set[str]:
-    known = {kind for kind in vars(errors).values() if isinstance(kind, type) and issubclass(kind, PenstockError)}
-    return {kind.code for kind in known if getattr(kind, "code", "").startswith("JOB-") and answer_to(kind()) == answer}
+    return {kind.code for kind in error_classes("penstock.jobs") if kind.code.startswith("JOB-") and answer_to(kind()) == answer}
 
 
 def test_each_error_has_its_answer() -> None:
     """The code's and the documents' table; an error that is new is limited until somebody has thought about it."""
     never = {"JOB-004", "JOB-011", "JOB-021", "JOB-062", "JOB-070", "JOB-085", "JOB-093", "JOB-094"}
     assert _codes("never") == never | {"JOB-097", "JOB-098", "JOB-099", "JOB-101", "JOB-105", "JOB-106", "JOB-109", "JOB-110"}
-    assert answer_to(errors.SqlRefused()) == "never"
+    assert answer_to(SqlRefused()) == "never"
     assert _codes("unless-repeated") == {"JOB-003", "JOB-007", "JOB-055", "JOB-057"}
     always = {"JOB-001", "JOB-002", "JOB-008", "JOB-009", "JOB-010", "JOB-020", "JOB-022", "JOB-050", "JOB-051", "JOB-052", "JOB-053"}
     assert _codes("always") == always | {
@@ -67,8 +68,8 @@ def test_each_error_has_its_answer() -> None:
 
 
 def test_a_failed_query_is_the_teams_if_it_came_through_their_code() -> None:
-    assert answer_to(errors.QueryFailed(path="app", given="an executor was lost")) == "limited"
-    failure = failure_of(errors.QueryFailed(path="app", given="ZeroDivisionError: division by zero", at=OWN_CODE))
+    assert answer_to(QueryFailed(path="app", given="an executor was lost")) == "limited"
+    failure = failure_of(QueryFailed(path="app", given="ZeroDivisionError: division by zero", at=OWN_CODE))
     assert (failure.answer, failure.where) == ("unless-repeated", "/opt/penstock/app/team/clicks.py:12")
     assert failure.what == "query failed (app): ZeroDivisionError: division by zero"
 

@@ -4,8 +4,8 @@ from collections.abc import Mapping
 
 import pytest
 
-from penstock.jobs.errors import BrokersUnreachable
 from penstock.jobs.kafka.brokers import Brokers
+from penstock.jobs.kafka.errors import BrokersUnreachable
 from penstock.jobs.kafka.offset_commits import GroupTopics, JointCommits, OffsetCommits
 
 

@@ -12,8 +12,8 @@ from pydantic import ValidationError
 
 from penstock.jobs.configuration.kafka_access import Credentials, KafkaAccess, Security
 from penstock.jobs.configuration.runtime import KAFKA_PASSWORD_VARIABLE, KAFKA_USER_VARIABLE, RuntimeConfiguration
-from penstock.jobs.errors import NoKafkaCredentials
 from penstock.jobs.kafka.credentials import signed_in
+from penstock.jobs.kafka.errors import NoKafkaCredentials
 from penstock.jobs.kafka.security import client_settings, token
 from penstock.scripts.installation import locks
 from tests.jobs.presigned import signature

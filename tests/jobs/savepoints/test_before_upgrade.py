@@ -7,8 +7,8 @@ from datetime import UTC, datetime
 
 import pytest
 
-from penstock.jobs.errors import SavepointNotTaken
 from penstock.jobs.savepoints.before_upgrade import UpgradeSavepoint, is_due
+from penstock.jobs.savepoints.errors import SavepointNotTaken
 from penstock.jobs.savepoints.folder import Savepoints
 from penstock.jobs.savepoints.taking import Taken
 from penstock.jobs.storage.continuation import Continuation, SavepointStart

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 import pytest
 
-from penstock.jobs.errors import OffsetsNotThere
+from penstock.jobs.savepoints.errors import OffsetsNotThere
 from penstock.jobs.savepoints.other_offsets import Change, changes, of_these_sources, sources_of, with_positions
 from penstock.jobs.savepoints.starting import Filling
 from penstock.jobs.spec.sources import FromFiles, FromKafka, Source

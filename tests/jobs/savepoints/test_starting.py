@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from penstock.jobs.errors import (
+from penstock.jobs.savepoints.errors import (
     SavepointDamaged,
     SavepointMissing,
     SavepointNameTaken,

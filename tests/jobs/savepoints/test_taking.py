@@ -6,11 +6,12 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from penstock.jobs.errors import CheckpointDamaged, CheckpointMoves, NothingToSave, SavepointNameTaken, StateExpired
+from penstock.jobs.savepoints.errors import CheckpointMoves, NothingToSave, SavepointNameTaken, StateExpired
 from penstock.jobs.savepoints.folder import Savepoints
 from penstock.jobs.savepoints.state import StateFiles, StateIncomplete
 from penstock.jobs.sinks.open_parts import Chunk, OpenPart
 from penstock.jobs.sinks.part_log import Manifest
+from penstock.jobs.storage.errors import CheckpointDamaged
 from penstock.jobs.storage.offset_log import OffsetLog
 from penstock.scripts.savepoints.listing import listed
 from tests.jobs.savepoints.conftest import RecordedJob

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from penstock.jobs.errors import CheckpointDamaged
 from penstock.jobs.sinks.part_log import ComposedPart, Manifest, PartLog
 from penstock.jobs.storage.checkpoint import Checkpoint
+from penstock.jobs.storage.errors import CheckpointDamaged
 
 FOLDER = "sinks/out/log/"
 

@@ -17,9 +17,9 @@ from pyspark.sql import SparkSession
 
 from penstock.jobs.configuration.kafka_access import KafkaAccess
 from penstock.jobs.configuration.runtime import RuntimeConfiguration
+from penstock.jobs.driver.errors import NoProgress
 from penstock.jobs.driver.runtime import Driver
 from penstock.jobs.driver.session import state_conf
-from penstock.jobs.errors import NoProgress
 from penstock.jobs.local.recording import Record
 from penstock.jobs.spec.resources import State
 from penstock.jobs.spec.stage_settings import SHUFFLE_PARTITIONS

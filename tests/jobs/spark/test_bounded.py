@@ -13,7 +13,7 @@ from confluent_kafka.cimpl import NewPartitions
 
 from penstock.jobs.driver import micro_batch
 from penstock.jobs.driver.bounded import BoundedRun
-from penstock.jobs.errors import BoundedRunOver, EndUnreachable
+from penstock.jobs.driver.errors import BoundedRunOver, EndUnreachable
 from penstock.jobs.storage.checkpoint import Checkpoint
 from penstock.jobs.watermark import END_MS
 from penstock.scripts.errors import TopicsNotCreated

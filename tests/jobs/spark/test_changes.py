@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from penstock.jobs.errors import SqlRefused
+from penstock.jobs.sql.errors import SqlRefused
 from penstock.jobs.sql.tokens import Script
 from penstock.jobs.sql_views.declaring import result
 from penstock.jobs.stream.streams import TIME, Stream

@@ -11,7 +11,7 @@ import pytest
 from py4j.java_gateway import get_field
 from pyspark.sql import SparkSession
 
-from penstock.jobs.errors import ClientPropertiesRefused
+from penstock.jobs.sinks.errors import ClientPropertiesRefused
 from penstock.jobs.spec import client_properties
 from penstock.jobs.spec.client_properties import Kind, OneOf, Text, Whole
 from penstock.scripts.local import kafka_topics

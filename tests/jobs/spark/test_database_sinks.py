@@ -19,9 +19,10 @@ from pyspark.sql import functions as F
 from penstock.jobs.configuration.kafka_access import KafkaAccess
 from penstock.jobs.databases import postgres as databases_postgres
 from penstock.jobs.databases.postgres import connected
-from penstock.jobs.errors import BadDeclaration, DatabaseUnreachable, RowsRefused, SinkFunctionFailed, TableDoesNotFit, WebhookFailed
+from penstock.jobs.errors import BadDeclaration, DatabaseUnreachable
 from penstock.jobs.sinks.building import build
 from penstock.jobs.sinks.console import Console
+from penstock.jobs.sinks.errors import RowsRefused, SinkFunctionFailed, TableDoesNotFit, WebhookFailed
 from penstock.jobs.sinks.function import Function
 from penstock.jobs.sinks.postgres import PostgresTable, Upsert
 from penstock.jobs.sinks.redis import Overwrite, RedisHashes

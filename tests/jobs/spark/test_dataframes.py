@@ -9,7 +9,9 @@ from typing import Any
 
 import pytest
 
-from penstock.jobs.errors import AppFailed, BadDeclaration, NotRepeatable, OperatorsDiffer
+from penstock.jobs.driver.errors import NotRepeatable, OperatorsDiffer
+from penstock.jobs.errors import BadDeclaration
+from penstock.jobs.stream.errors import AppFailed
 from penstock.sizing.errors import PenstockError
 from tests.jobs.spark.running import Surroundings, TestedJob
 

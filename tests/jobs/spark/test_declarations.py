@@ -16,9 +16,12 @@ from typing import Any
 import pytest
 
 from penstock.jobs.configuration.runtime import RuntimeConfiguration
-from penstock.jobs.errors import AppFailed, BadDeclaration, BrokersUnreachable, BucketUnreachable, TopicNotFound
+from penstock.jobs.errors import BadDeclaration
 from penstock.jobs.kafka import brokers
+from penstock.jobs.kafka.errors import BrokersUnreachable, TopicNotFound
 from penstock.jobs.storage import s3 as s3_client
+from penstock.jobs.storage.errors import BucketUnreachable
+from penstock.jobs.stream.errors import AppFailed
 from penstock.scripts.layout import ROOT
 from penstock.sizing.errors import PenstockError
 from tests.jobs.spark.running import CHECKPOINTS, OUTPUT, Surroundings, TestedJob

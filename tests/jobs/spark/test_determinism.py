@@ -15,8 +15,9 @@ from pyspark.sql.pandas.functions import pandas_udf
 from pyspark.sql.udtf import UserDefinedTableFunction
 
 from penstock.jobs.driver.determinism import refuse_unrepeatable, refuse_unrepeatable_state, unrepeatable
+from penstock.jobs.driver.errors import NotRepeatable, StateNotRepeatable
 from penstock.jobs.driver.micro_batch import MicroBatches, Route
-from penstock.jobs.errors import BadDeclaration, NotRepeatable, StateNotRepeatable
+from penstock.jobs.errors import BadDeclaration
 from penstock.jobs.sinks.sink import Batch
 from penstock.jobs.stream.analyzed_plan import runs_python
 from penstock.jobs.stream.selections import routed

@@ -18,8 +18,9 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from penstock.jobs.errors import BadDeclaration, ReplayDiffers, StagedPartGone
+from penstock.jobs.errors import BadDeclaration
 from penstock.jobs.sinks import files, part_formats
+from penstock.jobs.sinks.errors import ReplayDiffers, StagedPartGone
 from penstock.jobs.sinks.files import Files
 from penstock.jobs.sinks.part_log import Manifest, PartLog
 from penstock.jobs.sinks.parts import PART_BYTES, TOKEN

@@ -13,10 +13,11 @@ import pytest
 
 from penstock.jobs.configuration.runtime import READY_FILE_VARIABLE
 from penstock.jobs.driver import generations
-from penstock.jobs.errors import AppFailed, CheckpointDamaged, CheckpointMissing, LeaseLost
 from penstock.jobs.savepoints.folder import Savepoints
 from penstock.jobs.storage.checkpoint import BatchRecord, Checkpoint
+from penstock.jobs.storage.errors import CheckpointDamaged, CheckpointMissing, LeaseLost
 from penstock.jobs.storage.rewind_request import RewindRequest, RewindRequestFile
+from penstock.jobs.stream.errors import AppFailed
 from tests.jobs.spark.running import CHECKPOINTS, Running, Surroundings, TestedJob
 
 COUNTS = "tests.jobs.spark.apps.counts"

@@ -11,8 +11,8 @@ import pytest
 from confluent_kafka import Producer
 
 from penstock.jobs.configuration.kafka_access import KafkaAccess
-from penstock.jobs.errors import OffsetGone
 from penstock.jobs.kafka.brokers import Brokers
+from penstock.jobs.kafka.errors import OffsetGone
 from penstock.jobs.spec import KafkaSource
 from penstock.scripts.local import kafka_topics
 from penstock.scripts.local.kafka_broker import KafkaBroker

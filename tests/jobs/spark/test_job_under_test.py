@@ -12,7 +12,8 @@ import pytest
 import yaml
 from pyspark.sql import SparkSession
 
-from penstock.jobs.errors import MissingField, QueryFailed
+from penstock.jobs.driver.errors import QueryFailed
+from penstock.jobs.errors import MissingField
 from penstock.scripts.layout import ROOT
 from penstock.testing import JobUnderTest, Record, replayed, same_rows
 from penstock.testing.errors import WrongInput

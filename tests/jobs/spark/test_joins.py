@@ -12,7 +12,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 from penstock.jobs.blocks.joins import Side, interval_join, offset_ms
-from penstock.jobs.errors import AppFailed
+from penstock.jobs.stream.errors import AppFailed
 from penstock.jobs.stream.streams import TIME, Stream, Tag
 from tests.jobs.spark.running import Running, Surroundings, TestedJob
 

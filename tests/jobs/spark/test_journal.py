@@ -10,8 +10,8 @@ import pytest
 
 from penstock.jobs.blocks.calls import journal
 from penstock.jobs.blocks.calls.journal import Journal
-from penstock.jobs.errors import BucketUnreachable
 from penstock.jobs.storage.checkpoint import Checkpoint
+from penstock.jobs.storage.errors import BucketUnreachable
 from penstock.jobs.stream.task_context import TaskPlace
 from penstock.jobs.stream.task_errors import TaskFailed, in_a_task, of_a_task
 from tests.jobs.spark.running import CHECKPOINTS

@@ -15,7 +15,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from penstock.jobs.configuration.kafka_access import KafkaAccess, Security
-from penstock.jobs.errors import KafkaCredentialsRefused
+from penstock.jobs.kafka.errors import KafkaCredentialsRefused
 from penstock.scripts.local import kafka_topics, recorded_run
 from tests.emulated.secured_broker import PASSWORD, USER, SecuredBroker
 from tests.jobs.spark.group_offsets import committed

@@ -16,23 +16,17 @@ from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as F
 
 from penstock.jobs.configuration.kafka_access import KafkaAccess
-from penstock.jobs.errors import (
-    BadDeclaration,
-    BrokersUnreachable,
-    CheckpointDamaged,
-    MarksDisagree,
-    MarksExpired,
-    ReplayDiffers,
-    TopicNotFound,
-    TransactionsRefused,
-)
+from penstock.jobs.errors import BadDeclaration
+from penstock.jobs.kafka.errors import BrokersUnreachable, TopicNotFound
 from penstock.jobs.sinks import exactly_once_topics, topics
+from penstock.jobs.sinks.errors import MarksDisagree, MarksExpired, ReplayDiffers, TransactionsRefused
 from penstock.jobs.sinks.exactly_once_topics import ExactlyOnceTopic
 from penstock.jobs.sinks.sink import Batch
 from penstock.jobs.sinks.topics import Topic
 from penstock.jobs.sinks.transactions import WRITTEN, producer_settings
 from penstock.jobs.spec import KafkaSink
 from penstock.jobs.storage.checkpoint import Checkpoint
+from penstock.jobs.storage.errors import CheckpointDamaged
 from penstock.scripts.local import kafka_topics
 from tests.jobs.spark.running import CHECKPOINTS, Surroundings
 

@@ -13,9 +13,10 @@ from typing import Any
 import pytest
 
 from penstock.jobs.blocks.joins import lookup_join
+from penstock.jobs.blocks.lookups.errors import LookupRefused, LookupTableDoesNotFit
 from penstock.jobs.blocks.lookups.queries import Database
 from penstock.jobs.blocks.lookups.table import LookupTable, open_table
-from penstock.jobs.errors import DatabaseUnreachable, LookupRefused, LookupTableDoesNotFit
+from penstock.jobs.errors import DatabaseUnreachable
 from penstock.jobs.spec import Table
 from penstock.jobs.stream.streams import Stream, Tag
 from penstock.scripts.local.servers.postgres_server import PostgresServer

@@ -20,7 +20,7 @@ from penstock.jobs.blocks.keyed import process
 from penstock.jobs.driver.check import check
 from penstock.jobs.driver.failure import as_fault
 from penstock.jobs.driver.root_cause import OwnCode
-from penstock.jobs.errors import SinkFunctionFailed
+from penstock.jobs.sinks.errors import SinkFunctionFailed
 from penstock.jobs.sinks.function import Function
 from penstock.jobs.sinks.sink import Batch
 from penstock.jobs.spec import load

@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from penstock.jobs.errors import CheckpointHeld, ConcurrentWriter, LeaseLost
 from penstock.jobs.storage.checkpoint import BatchRecord, Checkpoint
+from penstock.jobs.storage.errors import CheckpointHeld, ConcurrentWriter, LeaseLost
 from penstock.jobs.storage.lease import LeaseFile, LeaseState
 from penstock.jobs.storage.lease_holder import LeaseHolder
 from tests.jobs.spark.running import CHECKPOINTS, Surroundings, TestedJob

@@ -10,8 +10,10 @@ from typing import Any
 
 import pytest
 
-from penstock.jobs.errors import OffsetsNotThere, RecordsGone, RewindImpossible
+from penstock.jobs.driver.errors import RewindImpossible
+from penstock.jobs.kafka.errors import RecordsGone
 from penstock.jobs.local.recording import Record
+from penstock.jobs.savepoints.errors import OffsetsNotThere
 from penstock.jobs.savepoints.folder import SavepointFolder, Savepoints
 from penstock.jobs.savepoints.taking import Taken, take
 from penstock.jobs.storage.driver_runs import DriverRuns, DriverRunsFile

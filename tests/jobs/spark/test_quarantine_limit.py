@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from penstock.jobs.errors import QuarantineLimitReached
+from penstock.jobs.stream.errors import QuarantineLimitReached
 from penstock.jobs.stream.streams import Tag
 from tests.jobs.spark.running import Surroundings
 

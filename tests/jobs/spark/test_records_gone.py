@@ -6,7 +6,7 @@ import pytest
 from confluent_kafka import TopicPartition
 from confluent_kafka.admin import AdminClient
 
-from penstock.jobs.errors import RecordsGone
+from penstock.jobs.kafka.errors import RecordsGone
 from penstock.scripts.local import kafka_topics
 from tests.jobs.spark.running import Surroundings, TestedJob
 

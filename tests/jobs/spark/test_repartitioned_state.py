@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from penstock.jobs.errors import StateNotRepartitioned
+from penstock.jobs.driver.errors import StateNotRepartitioned
 from penstock.jobs.savepoints.folder import Savepoints
 from penstock.jobs.savepoints.taking import Taken, take
 from penstock.jobs.spec import load

@@ -14,8 +14,9 @@ from confluent_kafka.cimpl import NewPartitions
 
 from penstock.jobs.driver import query
 from penstock.jobs.driver.progress import ProgressListener
-from penstock.jobs.errors import CheckpointDamaged, ReplayDiffers, SinkFunctionFailed
+from penstock.jobs.sinks.errors import ReplayDiffers, SinkFunctionFailed
 from penstock.jobs.storage.checkpoint import BEFORE_THE_FIRST, BatchRecord, Checkpoint
+from penstock.jobs.storage.errors import CheckpointDamaged
 from tests.jobs.spark.apps import gated
 from tests.jobs.spark.killed import POINTS, killed_at
 from tests.jobs.spark.running import CHECKPOINTS, OUTPUT, Surroundings, TestedJob

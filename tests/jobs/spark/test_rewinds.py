@@ -12,11 +12,12 @@ import pytest
 from confluent_kafka import TopicPartition
 from confluent_kafka.admin import AdminClient
 
+from penstock.jobs.driver.errors import JobStopped, RewindImpossible
 from penstock.jobs.driver.rewind import instant
-from penstock.jobs.errors import JobStopped, LeaseLost, RewindImpossible
 from penstock.jobs.local.recording import Record
 from penstock.jobs.storage.checkpoint import BatchRecord
 from penstock.jobs.storage.driver_runs import DriverRuns, DriverRunsFile
+from penstock.jobs.storage.errors import LeaseLost
 from penstock.jobs.storage.generation import Generation, Rewound
 from penstock.jobs.storage.job_folder import JobFolder
 from penstock.jobs.storage.rewind_request import RewindRequest, RewindRequestFile, StartPoint

@@ -9,12 +9,14 @@ from datetime import UTC, datetime
 
 import pytest
 
-from penstock.jobs.errors import LeaseLost, SavepointDamaged, SavepointOfAnotherJob, StateDiffers, StateNotRestored
+from penstock.jobs.driver.errors import StateDiffers
+from penstock.jobs.savepoints.errors import SavepointDamaged, SavepointOfAnotherJob, StateNotRestored
 from penstock.jobs.savepoints.folder import SavepointFolder, Savepoints
 from penstock.jobs.savepoints.manifest import Savepoint
 from penstock.jobs.savepoints.taking import Taken, take
 from penstock.jobs.storage.checkpoint import BatchRecord
 from penstock.jobs.storage.driver_runs import DriverRuns, DriverRunsFile
+from penstock.jobs.storage.errors import LeaseLost
 from penstock.jobs.storage.generation import Rewound
 from penstock.jobs.storage.rewind_request import RewindRequest, RewindRequestFile
 from tests.jobs.spark.running import CHECKPOINTS, Surroundings, TestedJob

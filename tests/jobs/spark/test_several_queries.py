@@ -13,8 +13,11 @@ import pytest
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewPartitions
 
-from penstock.jobs.errors import BadDeclaration, BoundedRunOver, LeaseLost, SinkFunctionFailed
+from penstock.jobs.driver.errors import BoundedRunOver
+from penstock.jobs.errors import BadDeclaration
+from penstock.jobs.sinks.errors import SinkFunctionFailed
 from penstock.jobs.storage.checkpoint import BatchRecord, Checkpoint
+from penstock.jobs.storage.errors import LeaseLost
 from penstock.scripts.local import recorded_run
 from tests.jobs.spark.apps import several
 from tests.jobs.spark.running import CHECKPOINTS, OUTPUT, Running, Surroundings, TestedJob

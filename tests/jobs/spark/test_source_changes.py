@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from penstock.jobs.errors import SourcesDiffer
+from penstock.jobs.driver.errors import SourcesDiffer
 from tests.jobs.spark.running import Surroundings, TestedJob
 
 _APP = """

@@ -19,9 +19,11 @@ from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewPartitions
 
 from penstock.jobs.configuration.kafka_access import KafkaAccess
-from penstock.jobs.errors import AvroSchemaUnread, NotCommitted, OffsetGone, SocketHasNoPast, TopicNotFound
+from penstock.jobs.driver.errors import SocketHasNoPast
 from penstock.jobs.kafka.brokers import Brokers
+from penstock.jobs.kafka.errors import NotCommitted, OffsetGone, TopicNotFound
 from penstock.jobs.spec import KafkaSource
+from penstock.jobs.spec.errors import AvroSchemaUnread
 from penstock.scripts.local import kafka_topics
 from penstock.scripts.local.kafka_broker import KafkaBroker
 from tests.jobs.spark.group_offsets import committed

@@ -10,7 +10,8 @@ import pytest
 from pyspark.sql import SparkSession
 
 from penstock.jobs.driver.sql_app import declare
-from penstock.jobs.errors import BadDeclaration, SqlRefused
+from penstock.jobs.errors import BadDeclaration
+from penstock.jobs.sql.errors import SqlRefused
 from penstock.jobs.stream.streams import TIME, Stream
 
 CLICKS = "CREATE SOURCE clicks (user STRING, n INT, tags ARRAY<STRING>);\n"

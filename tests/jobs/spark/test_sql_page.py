@@ -11,7 +11,7 @@ import pytest
 import yaml
 from pyspark.sql import SparkSession
 
-from penstock.jobs.errors import SqlRefused
+from penstock.jobs.sql.errors import SqlRefused
 from penstock.scripts.layout import ROOT
 from penstock.testing import JobUnderTest, same_rows
 from penstock.testing.plugin import micro_batches

@@ -12,8 +12,8 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from penstock.jobs.errors import BucketUnreachable
 from penstock.jobs.storage.checkpoint import Checkpoint
+from penstock.jobs.storage.errors import BucketUnreachable
 from penstock.jobs.stream import leaving
 from penstock.jobs.stream.analyzed_plan import functions_of
 from penstock.jobs.stream.leaving import Counting, Passed, TagCount, kept

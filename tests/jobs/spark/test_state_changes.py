@@ -12,7 +12,7 @@ import pytest
 import yaml
 
 from penstock.jobs.driver.check import stored_queries
-from penstock.jobs.errors import StateDiffers
+from penstock.jobs.driver.errors import StateDiffers
 from penstock.jobs.sinks.open_parts import Chunk, OpenPart
 from penstock.jobs.sinks.part_log import PartLog
 from penstock.jobs.spec import load

@@ -10,9 +10,10 @@ from typing import Any
 
 import pytest
 
-from penstock.jobs.errors import JobStopped, QuarantineLimitReached, QueryFailed
+from penstock.jobs.driver.errors import JobStopped, QueryFailed
 from penstock.jobs.spec import load
 from penstock.jobs.storage.driver_runs import DriverRun, DriverRunsFile
+from penstock.jobs.stream.errors import QuarantineLimitReached
 from penstock.scripts.operations.job_status import JobStatus, status_of
 from penstock.sizing.errors import PenstockError
 from tests.jobs.spark.running import CHECKPOINTS, Surroundings, TestedJob

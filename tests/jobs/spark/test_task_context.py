@@ -10,7 +10,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from penstock.jobs.blocks.joins import table_join
-from penstock.jobs.errors import TaskWithoutContext
+from penstock.jobs.stream.errors import TaskWithoutContext
 from penstock.jobs.stream.leaving import batch_time, current_watermark
 from penstock.jobs.stream.streams import TIME, Stream
 from penstock.jobs.stream.task_context import TaskPlace, set_batch_time, set_checkpoint, set_watermark

@@ -14,13 +14,15 @@ import pytest
 
 from penstock.jobs.configuration.runtime import IMAGE_VARIABLE, TERMINATION_FILE_VARIABLE, RuntimeConfiguration
 from penstock.jobs.driver.check import queries_on
+from penstock.jobs.driver.errors import BoundedRunOver, StateDiffers
 from penstock.jobs.driver.upgrade_check import check, main
-from penstock.jobs.errors import BoundedRunOver, CheckpointDamaged, CheckpointMissing, SavepointMissing, StateDiffers
+from penstock.jobs.savepoints.errors import SavepointMissing
 from penstock.jobs.savepoints.folder import SavepointFolder
 from penstock.jobs.savepoints.manifest import SavedQuery, Savepoint
 from penstock.jobs.spec import SpecFile
 from penstock.jobs.spec.stage_settings import SHUFFLE_PARTITIONS
 from penstock.jobs.storage.checkpoint import BatchRecord, Checkpoint
+from penstock.jobs.storage.errors import CheckpointDamaged, CheckpointMissing
 from penstock.jobs.storage.job_folder import JobFolder
 from penstock.jobs.storage.query_record import QueryRecord
 from penstock.jobs.watermark import END_MS, Watermarks

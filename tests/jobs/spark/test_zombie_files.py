@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from penstock.jobs.errors import StagedPartGone
+from penstock.jobs.sinks.errors import StagedPartGone
 from penstock.jobs.sinks.files import Files, _Staged
 from penstock.jobs.sinks.part_log import Manifest
 from penstock.jobs.sinks.sink import FOREVER_MS, Batch

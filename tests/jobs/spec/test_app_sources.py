@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from penstock.jobs.errors import AppNotFound
 from penstock.jobs.spec.app_sources import app_sources, content_hash
+from penstock.jobs.spec.errors import AppNotFound
 
 
 def _files(folder: Path, **texts: str) -> None:

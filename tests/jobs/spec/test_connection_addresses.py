@@ -8,9 +8,10 @@ from typing import Any
 import pytest
 import yaml
 
-from penstock.jobs.errors import ConnectionOfAnotherKind, Contradiction, UnknownConnection
+from penstock.jobs.errors import Contradiction
 from penstock.jobs.spec import SpecFile, connection_names, load
 from penstock.jobs.spec.connection_addresses import check, kind_of, port_of, redacted, the_url
+from penstock.jobs.spec.errors import ConnectionOfAnotherKind, UnknownConnection
 from penstock.sizing.errors import Faults, PenstockError
 
 GIVEN = {

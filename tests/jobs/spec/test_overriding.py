@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from penstock.jobs.errors import ParallelismNotOverridden
 from penstock.jobs.spec import SpecFile, load
+from penstock.jobs.spec.errors import ParallelismNotOverridden
 from penstock.jobs.spec.overriding import load_overridden, overridden
 from penstock.jobs.spec.reading import ParallelismOverride
 from penstock.sizing.errors import Place

@@ -9,9 +9,9 @@ import pytest
 import yaml
 from pydantic import ValidationError
 
-from penstock.jobs.errors import AvroSchemaUnread
 from penstock.jobs.spec import FilesSource, KafkaSource, load
 from penstock.jobs.spec.avro_schemas import avro_schemas
+from penstock.jobs.spec.errors import AvroSchemaUnread
 from penstock.jobs.spec.times import epoch_ms
 
 

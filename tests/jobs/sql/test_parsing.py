@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from penstock.jobs.errors import AppNotFound
 from penstock.jobs.spec import app_module
+from penstock.jobs.spec.errors import AppNotFound
 from penstock.jobs.sql.names import outputs
 from penstock.jobs.sql.parsing import parse, read
 from penstock.jobs.sql.statements import CreateSource, CreateView, Deduplicate, Insert, Match, Select, SideOutput, Statement, Top, Union

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from penstock.jobs.errors import CheckpointDamaged, ConditionalWriteFailed, LeaseLost
 from penstock.jobs.storage.checkpoint import RETAINED_BATCHES, BatchRecord, Checkpoint
+from penstock.jobs.storage.errors import CheckpointDamaged, ConditionalWriteFailed, LeaseLost
 from tests.jobs.storage.conftest import BUCKET
 from tests.jobs.storage.faulty_s3 import Fault, FaultyS3
 

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 import pytest
 from botocore.exceptions import ClientError
 
-from penstock.jobs.errors import BucketUnreachable, ConditionalWriteFailed
 from penstock.jobs.storage.checkpoint import Checkpoint
 from penstock.jobs.storage.conditional import ConditionalWriter
+from penstock.jobs.storage.errors import BucketUnreachable, ConditionalWriteFailed
 from tests.jobs.storage.conftest import BUCKET
 from tests.jobs.storage.faulty_s3 import Fault, FaultyS3
 

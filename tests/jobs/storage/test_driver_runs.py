@@ -8,10 +8,13 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from penstock.jobs.driver.errors import JobStopped
 from penstock.jobs.driver.restarts import Restarts
-from penstock.jobs.errors import BadDeclaration, BrokersUnreachable, JobStopped, LeaseLost
+from penstock.jobs.errors import BadDeclaration
+from penstock.jobs.kafka.errors import BrokersUnreachable
 from penstock.jobs.spec.resources import Restart
 from penstock.jobs.storage.driver_runs import KEPT_RUNS, DriverRun, DriverRuns, DriverRunsFile
+from penstock.jobs.storage.errors import LeaseLost
 from penstock.jobs.storage.generation import Fingerprint
 from penstock.jobs.storage.lease_holder import LeaseHolder
 from tests.jobs.storage.conftest import BUCKET

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from penstock.jobs.errors import CheckpointDamaged, CheckpointMissing, ConcurrentWriter, LeaseLost
 from penstock.jobs.spec.initial_offsets import InitialOffsets
 from penstock.jobs.spec.job import UpgradeMode
 from penstock.jobs.storage.checkpoint import BatchRecord, Checkpoint
 from penstock.jobs.storage.continuation import Continuation, InitialSavepoint, SavepointStart
+from penstock.jobs.storage.errors import CheckpointDamaged, CheckpointMissing, ConcurrentWriter, LeaseLost
 from penstock.jobs.storage.generation import ORIGIN, Fingerprint, Generation, Origin, Parent, Rewound, Versions
 from penstock.jobs.storage.job_folder import JobFolder
 from penstock.jobs.storage.query_record import QueryRecord

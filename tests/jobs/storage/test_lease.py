@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from penstock.jobs.errors import BucketUnreachable, CheckpointDamaged, CheckpointHeld, ConditionalWriteFailed, LeaseLost
+from penstock.jobs.storage.errors import BucketUnreachable, CheckpointDamaged, CheckpointHeld, ConditionalWriteFailed, LeaseLost
 from penstock.jobs.storage.lease import Lease, LeaseFile, LeaseRecord, LeaseState
 from penstock.jobs.storage.lease_holder import LeaseHolder
 from tests.jobs.storage.conftest import BUCKET

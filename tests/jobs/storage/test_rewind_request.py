@@ -9,8 +9,8 @@ from datetime import UTC, datetime
 import pytest
 from pydantic import ValidationError
 
-from penstock.jobs.errors import CheckpointDamaged
 from penstock.jobs.spec.initial_offsets import InitialOffsets
+from penstock.jobs.storage.errors import CheckpointDamaged
 from penstock.jobs.storage.rewind_request import NamedStart, RewindRequest, RewindRequestFile
 from tests.jobs.storage.conftest import BUCKET
 from tests.jobs.storage.faulty_s3 import FaultyS3

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from penstock.jobs.errors import QuarantineLimitReached
 from penstock.jobs.spec import QuarantineLimit
+from penstock.jobs.stream.errors import QuarantineLimitReached
 from penstock.jobs.stream.quarantine import hold_limit
 
 LIMIT = QuarantineLimit(share=0.5, records=10)

@@ -14,7 +14,8 @@ import pytest
 from rich.console import Console
 
 from penstock.jobs.configuration.runtime import RuntimeConfiguration
-from penstock.jobs.errors import BrokersUnreachable, JobStopped
+from penstock.jobs.driver.errors import JobStopped
+from penstock.jobs.kafka.errors import BrokersUnreachable
 from penstock.scripts.local.driver import LocalDriver
 from penstock.scripts.local.supervisor import Backoff, Supervisor
 from penstock.scripts.progress import Steps
