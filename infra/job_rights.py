@@ -174,7 +174,10 @@ def _kafka(job: SpecFile, brokers: Brokers) -> list[Statement]:
     # Their offsets are where the job starts; it commits none to them.
     followed = sorted({source.starting_group for source in kafka if source.starting_group is not None} - named)
     written = sorted({sink.topic for sink in spec.kafka_sinks.values()})
-    connect = ["kafka-cluster:Connect", *(["kafka-cluster:WriteDataIdempotently"] if written else [])]
+    marked = sorted({sink.topic for sink in spec.kafka_sinks.values() if sink.guarantee == "exactly-once"})
+    # How long the brokers keep marks, and transactions open.
+    limits = ["kafka-cluster:DescribeClusterDynamicConfiguration"] if marked else []
+    connect = ["kafka-cluster:Connect", *(["kafka-cluster:WriteDataIdempotently"] if written else []), *limits]
     granted = [allow("ConnectToBrokers", connect, [brokers.cluster_arn])]
     if read:
         granted += [
@@ -183,7 +186,7 @@ def _kafka(job: SpecFile, brokers: Brokers) -> list[Statement]:
     if followed:
         granted.append(allow("ReadOffsetsOfGroups", ["kafka-cluster:DescribeGroup"], _of(brokers.groups_arn, followed)))
     # A transaction's commit is marked by a group's offsets.
-    if read or any(sink.guarantee == "exactly-once" for sink in spec.kafka_sinks.values()):
+    if read or marked:
         granted += [
             allow(
                 "UseOwnGroups",
@@ -192,6 +195,10 @@ def _kafka(job: SpecFile, brokers: Brokers) -> list[Statement]:
                 _of(brokers.groups_arn, [own, f"{own}.*", *sorted(readers | named)]),
             ),
         ]
+    # Its mark is an offset of the sink's topic, and Kafka takes a commit of one for reading the topic.
+    # Source: Apache Kafka, "Authorization and ACLs", TxnOffsetCommit.
+    if marked:
+        granted.append(allow("MarkOwnTopics", ["kafka-cluster:ReadData"], _of(brokers.topics_arn, marked)))
     if written:
         transactions = ["kafka-cluster:DescribeTransactionalId", "kafka-cluster:AlterTransactionalId"]
         granted += [

@@ -23,6 +23,7 @@ authorizer.class.name=RecordingAuthorizer
 super.users=User:ANONYMOUS
 """
 _OPERATIONS = {
+    "kafka-cluster:DescribeClusterDynamicConfiguration": AclOperation.DESCRIBE_CONFIGS,
     "kafka-cluster:WriteDataIdempotently": AclOperation.IDEMPOTENT_WRITE,
     "kafka-cluster:DescribeTopic": AclOperation.DESCRIBE,
     "kafka-cluster:ReadData": AclOperation.READ,

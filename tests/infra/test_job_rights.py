@@ -263,6 +263,19 @@ def test_a_savepoint_that_the_spec_names_is_read_and_nothing_beside_it(tmp_path:
     assert not listed(rights, other, "clicks/") and not may(rights, "s3:GetObject", own)
 
 
+def test_a_transaction_may_commit_its_mark_to_the_topic_that_it_writes(tmp_path: Path) -> None:
+    sinks = {
+        "out": {"kafka": {"topic": "t-out", "guarantee": "exactly-once"}},
+        "errors": {"kafka": {"topic": "t-errors"}},
+        "late": {"kafka": {"topic": "t-late"}},
+    }
+    rights = statements(spec(tmp_path, "marked", sinks=sinks), BUCKETS, BROKERS)
+    topics = f"{KAFKA}:topic/the-brokers/uuid-1"
+    assert may(rights, "kafka-cluster:ReadData", f"{topics}/t-out")
+    assert not may(rights, "kafka-cluster:ReadData", f"{topics}/t-errors")
+    assert may(rights, "kafka-cluster:DescribeClusterDynamicConfiguration", BROKERS.cluster_arn)
+
+
 def test_what_a_job_does_not_have_it_has_no_rights_for(tmp_path: Path) -> None:
     topics = {name: {"kafka": {"topic": f"t-{name}"}} for name in ("out", "errors", "late")}
     alone = by_sid(statements(spec(tmp_path, "topics-alone", sinks=topics), BUCKETS, BROKERS))
