@@ -49,7 +49,8 @@ def analyzed(session: SparkSession, query: str, tables: Sequence[str]) -> DataFr
         return session.sql(query)
     except ParseException as error:
         fix = "correct it; names with a dash or a dot need backticks"
-        raise InvalidSyntax(path=QUERY, given=_said(error), need="a query in Spark SQL", fix=fix, at=_place(error)) from error
+        at = _place(error)
+        raise InvalidSyntax(path=_path(at), given=_said(error), need="a query in Spark SQL", fix=fix, at=at) from error
     except AnalysisException as error:
         raise _unresolved(error, tables) from error
 
@@ -97,7 +98,8 @@ def followed(frame: DataFrame, limit: int | None, show: Show) -> None:
         except AnalysisException as error:
             need = "a query that Structured Streaming supports"
             fix = "leave out --follow, or change the query: ORDER BY and LIMIT need an end"
-            raise NotFollowed(path=QUERY, given=_said(error), need=need, fix=fix, at=_place(error)) from error
+            at = _place(error)
+            raise NotFollowed(path=_path(at), given=_said(error), need=need, fix=fix, at=at) from error
         try:
             while not shown.enough.is_set() and query.isActive:
                 shown.enough.wait(_LOOK_S)
@@ -156,19 +158,26 @@ def _unresolved(error: AnalysisException, tables: Sequence[str]) -> PenstockErro
     at = _place(error)
     if error.getCondition() != _NO_TABLE:
         return InvalidQuery(
-            path=QUERY, given=_said(error), need="columns and functions that exist, of types that fit", fix="correct it", at=at
+            path=_path(at), given=_said(error), need="columns and functions that exist, of types that fit", fix="correct it", at=at
         )
     name = (error.getMessageParameters() or {}).get("relationName", "").replace("`", "")
     close = difflib.get_close_matches(name, tables, n=1)
     fix = (
         f"did you mean {quoted(close[0])}?" if close else "penstock sql without a query lists the tables, also topics that do not exist yet"
     )
-    return UnknownTable(path=QUERY, given=name, need=f"one of {', '.join(map(quoted, tables)) or 'none: no topic exists'}", fix=fix, at=at)
+    return UnknownTable(
+        path=_path(at), given=name, need=f"one of {', '.join(map(quoted, tables)) or 'none: no topic exists'}", fix=fix, at=at
+    )
 
 
 def quoted(name: str) -> str:
     """A name as SQL takes it."""
     return name if re.fullmatch(r"[A-Za-z_]\w*", name, re.ASCII) else f"`{name}`"
+
+
+def _path(at: Place) -> str:
+    """Beside the line, which the place of an error shows."""
+    return "query" if at.column is None else f"column {at.column}"
 
 
 def _place(error: PySparkException) -> Place:
@@ -178,13 +187,11 @@ def _place(error: PySparkException) -> Place:
 
 def _said(error: PySparkException) -> str:
     """Spark's message, in a line: without the query, the plan and the state of SQL."""
-    match = _PLACE.search(str(error))
-    where = f"line {match.group(1)}, column {int(match.group(2)) + 1}: " if match else ""
     message = str(error).split("== SQL", 1)[0].split(";\n", 1)[0].split(" SQLSTATE", 1)[0]
-    return where + " ".join(re.sub(r"^\[[A-Z0-9_.]+\] ", "", _PLACE.sub("", message).strip()).split())
+    return " ".join(re.sub(r"^\[[A-Z0-9_.]+\] ", "", _PLACE.sub("", message).strip()).split())
 
 
 def _failed(error: PySparkException | Py4JJavaError) -> QueryEnded:
     """The innermost cause: around it are tasks, jobs and threads."""
     given = first_line(Exception(str(error).split("Caused by: ")[-1])).split(" SQLSTATE", 1)[0]
-    return QueryEnded(path=QUERY, given=given, need="a query that runs to its end", fix="check the query, and that the brokers run")
+    return QueryEnded(path="query", given=given, need="a query that runs to its end", fix="check the query, and that the brokers run")

@@ -112,6 +112,7 @@ def test_faults_have_their_place_in_the_query_and_what_there_is_instead(asked: A
     assert asked.fault("DROP VIEW x").code == "SQL-001"
     table = asked.fault("SELECT * FROM clics")
     assert (table.code, table.given, table.at and table.at.column) == ("SQL-002", "clics", 15)
+    assert table.render().startswith("error[SQL-002]: unknown table\n  at   QUERY:1  column 15 = clics\n")
     assert all(query.quoted(name) in table.need for name in asked.tables)
     column = asked.fault("SELECT usr FROM {clicks}")
     assert (column.code, column.at and column.at.column) == ("SQL-003", 8)
