@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from penstock.jobs.blocks.calls import CallRefused as CallRefused
     from penstock.jobs.blocks.calls import call as call
+    from penstock.jobs.blocks.changes import changelog as changelog
     from penstock.jobs.blocks.joins import (
         Group as Group,
     )
@@ -173,6 +174,7 @@ _HOMES = {
     "aggregate": "penstock.jobs.blocks.windows",
     "broadcast_join": "penstock.jobs.blocks.joins",
     "call": "penstock.jobs.blocks.calls",
+    "changelog": "penstock.jobs.blocks.changes",
     "co_group": "penstock.jobs.blocks.joins",
     "connect": "penstock.jobs.blocks.keyed",
     "count_window": "penstock.jobs.blocks.windows",
@@ -228,6 +230,7 @@ __all__ = [
     "aggregate",
     "broadcast_join",
     "call",
+    "changelog",
     "co_group",
     "connect",
     "count_window",

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 
-from penstock.jobs.blocks.changes.changelog import changelog
+from penstock.jobs.blocks.changes import changelog
 from penstock.jobs.blocks.joins.regular import OP
 from penstock.jobs.blocks.windows import TimeWindow, aggregate
 from penstock.jobs.blocks.windows.distinct import without_distinct

@@ -9,6 +9,7 @@ import penstock
 # Home of a name, or the package that it lies in -> the page that explains it.
 _PAGES = {
     "penstock.jobs.blocks.calls": "blocks/calls.md",
+    "penstock.jobs.blocks.changes": "blocks/windows.md",
     "penstock.jobs.blocks.joins": "blocks/joins.md",
     "penstock.jobs.blocks.keyed": "blocks/state.md",
     "penstock.jobs.blocks.windows": "blocks/windows.md",

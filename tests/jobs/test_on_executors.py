@@ -21,7 +21,7 @@ _WAYS = {
     "aggregation": {"aggregate", "top", "salted", "window_join", "co_group"},
     "deduplication": {"deduplicate"},
     "join of streams": {"interval_join"},
-    "transformWithState": {"process", "connect", "pattern", "temporal_join", "regular_join"},
+    "transformWithState": {"process", "connect", "pattern", "temporal_join", "regular_join", "changelog"},
     "broadcast": {"broadcast_join"},
 }
 

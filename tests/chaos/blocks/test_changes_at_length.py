@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from pyspark.sql import functions as F
 
-from penstock.jobs.blocks.changes.changelog import changelog
+from penstock.jobs.blocks.changes import changelog
 from penstock.jobs.blocks.joins import union
 from penstock.jobs.stream.streams import Stream
 from tests.jobs.spark.blocks import Input, row, run
