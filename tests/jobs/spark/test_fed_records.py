@@ -68,6 +68,7 @@ def name() -> str:
     return f"feed-{uuid.uuid4().hex[:8]}"
 
 
+@pytest.mark.chaos
 def test_records_of_every_type_are_made_from_the_schemas_and_parse_for_the_job(
     kafka: KafkaBroker, tmp_path: Path, name: str, micro_batches: MicroBatches
 ) -> None:

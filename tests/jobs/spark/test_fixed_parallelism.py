@@ -53,6 +53,7 @@ def test_another_parallelism_than_the_checkpoints_is_said_and_the_state_stays(
     assert _state_partitions(surroundings, f"{job.name}/checkpoints/1") == {"0", "1"}
 
 
+@pytest.mark.chaos
 def test_a_query_without_state_says_nothing_and_of_several_the_one_with_it_does(
     surroundings: Surroundings, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -124,6 +124,7 @@ def test_a_changed_job_goes_on_with_its_state_or_begins_without_as_its_upgrade_m
     assert Savepoints(job.folder.uri).names() == ["upgrade-1"]
 
 
+@pytest.mark.chaos
 def test_records_of_micro_batches_outlive_those_that_the_spec_retains(surroundings: Surroundings, monkeypatch: pytest.MonkeyPatch) -> None:
     """They expire 98 micro-batches earlier here: otherwise the test would take hundreds of them."""
     monkeypatch.setattr(generations, "OUTLIVED_BATCHES", 2 - 100)

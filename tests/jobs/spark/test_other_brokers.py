@@ -83,6 +83,7 @@ def test_a_job_goes_on_with_its_state_at_the_savepoints_time_on_other_brokers(su
     assert {json.loads(record["value"])["name"] for record in moved.side_outputs("late")} == {"late"}
 
 
+@pytest.mark.chaos
 def test_a_job_goes_on_at_given_offsets_of_topics_with_other_names(surroundings: Surroundings, other_brokers: str) -> None:
     job = surroundings.job("tests.jobs.spark.apps.copy_rows", sources={"a": 1})
     job.feed("a", _row("30:01", "one"), _row("30:02", "two"))

@@ -140,6 +140,7 @@ def test_a_rewind_that_cannot_be_done_touches_nothing(job: TestedJob) -> None:
     assert _names(job).count("row-2") == 2
 
 
+@pytest.mark.chaos
 def test_a_requested_rewind_is_done_once_and_undone_with_each_row_where_it_belongs(job: TestedJob) -> None:
     _run(job, 4, 1)
     whole = ["other", "row-0", "row-1", "row-2", "row-3"]

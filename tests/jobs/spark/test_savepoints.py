@@ -109,6 +109,7 @@ def test_a_job_starts_in_another_bucket_with_its_state_after_its_checkpoint_is_g
         assert f"s3a://{CHECKPOINTS}/" not in (checkpoint.content(name) or b"").decode()
 
 
+@pytest.mark.chaos
 def test_a_job_that_has_gone_on_starts_from_its_savepoint_on_request_and_goes_back(surroundings: Surroundings) -> None:
     """With files that are open when it is saved, and are published by the old checkpoint: their rows are not written again."""
     job = surroundings.job("tests.jobs.spark.apps.copy_rows", sources={"a": 1})

@@ -298,6 +298,7 @@ def test_a_bounded_run_goes_on_for_the_query_that_had_not_ended(surroundings: Su
     _hold_it_is_finished(job, running)
 
 
+@pytest.mark.chaos
 def test_an_output_that_is_added_later_leaves_the_state_of_the_first(surroundings: Surroundings) -> None:
     job = _job(surroundings, "counts")
     job.feed("a", _row("one", "12:30:01"), _row("two", "12:30:02"))
@@ -313,6 +314,7 @@ def test_an_output_that_is_added_later_leaves_the_state_of_the_first(surrounding
     assert rows_in == {"a": 4}
 
 
+@pytest.mark.chaos
 def test_an_output_that_is_added_later_begins_where_the_jobs_consumer_group_is(surroundings: Surroundings) -> None:
     job = _job(surroundings, "counts")
     job.edit(lambda spec: spec["sources"]["a"]["kafka"].update(startingOffsets="committed-or-earliest", commitOffsets=True))

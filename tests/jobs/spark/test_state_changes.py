@@ -117,6 +117,7 @@ def _leave_open(job: TestedJob, row: dict[str, int]) -> Any:
     return yaml.safe_load(job.spec.read_text(encoding="utf-8"))["spec"]["sinks"]["out"]
 
 
+@pytest.mark.chaos
 def test_with_any_schema_the_state_of_one_sum_becomes_that_of_the_other(team: Team) -> None:
     team.job.feed("a", _row("30:01"))
     team.run(1)
