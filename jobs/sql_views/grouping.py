@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 
 from pyspark.sql import Column
 from pyspark.sql import functions as F
@@ -53,7 +54,7 @@ def grouped(tried: Tried, functions: Functions, query: Select, group: Group, win
         aggregates[name] = _aggregate(tried, stream, item.expression, aggregates[name], by_row=_goes_by_row(window, group))
     aggregated = tried.tried(group.place, lambda: _aggregated(stream, window, group, aggregates))
     for name, call in called.items():
-        aggregated = tried.tried(items[name].expression, lambda: _applied(aggregated, name, call))  # noqa: B023
+        aggregated = tried.tried(items[name].expression, partial(_applied, aggregated, name, call))
     if query.having:
         aggregated = tried.filtered(aggregated, query.having)
     columns = {item.name: f"`{kept.get(item.name, item.name)}`" for item in query.items}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import TypeVar
 
 from pyspark.errors import PySparkException
@@ -39,13 +40,17 @@ class Tried:
     def checked(self, stream: Stream, *expressions: Fragment) -> None:
         """Checks that Spark can analyse expressions over a stream's rows, one by one. Raises SPEC-045 for the first that it cannot."""
         for expression in expressions:
-            # In a WHERE, where Spark allows no aggregate; in a SELECT it would treat one as a global aggregate.
-            self.tried(expression, lambda: stream.frame.where(F.expr(expression.text).isNotNull()).schema)  # noqa: B023
+            self.tried(expression, partial(_analyzed, stream, expression.text))
 
     def filtered(self, stream: Stream, condition: Fragment) -> Stream:
         """The rows that satisfy a condition. Raises SPEC-045 for one that Spark rejects."""
         self.checked(stream, condition)
         return self.tried(condition, lambda: stream.filter(condition.text))
+
+
+def _analyzed(stream: Stream, text: str) -> None:
+    # In a WHERE, where Spark allows no aggregate; in a SELECT it would treat one as a global aggregate.
+    _ = stream.frame.where(F.expr(text).isNotNull()).schema
 
 
 def _spark_says(error: PySparkException) -> tuple[str, str]:

@@ -39,10 +39,16 @@ def wrong(job: str, judged: Verdict) -> WrongResult:
 
 
 def _balance(one: LocalRun, outcome: Outcome) -> Verdict:
-    several = len(one.progress.readings) > 1
     limit = one.job.spec.job.spec.quarantine
     bad_share = verdict.BAD_SHARE if limit is None else limit.share
-    return verdict.balance(outcome, changes_row_counts=one.job.changes_row_counts, several_queries=several, bad_share=bad_share)
+    return verdict.balance(outcome, changes_row_counts=one.job.changes_row_counts, repeats=_repeats(one), bad_share=bad_share)
+
+
+def _repeats(one: LocalRun) -> str | None:
+    """What of a job may write a record several times."""
+    if any(sink.feedback is not None for sink in one.job.spec.job.spec.kafka_sinks.values()):
+        return "a feedback"
+    return "several queries" if len(one.progress.readings) > 1 else None
 
 
 def _show(one: LocalRun, outcome: Outcome, judged: Verdict, steps: Steps) -> None:

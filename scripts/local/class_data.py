@@ -87,8 +87,10 @@ def _make(folder: Path, temporary: Path, cache: Cache, steps: Steps) -> None:
 
 
 def _remove_those_before(folder: Path) -> None:
-    """Archives for jars that this environment had before. JVMs that run keep what they have mapped."""
-    for other in folder.parent.glob(f"{folder.name.partition('-')[0]}-*"):
+    """Archives for jars that this environment had before, also those of releases that did not tell jars apart. JVMs that run keep what they
+    have mapped.
+    """
+    for other in folder.parent.glob(f"{folder.name.partition('-')[0]}*"):
         if other != folder:
             shutil.rmtree(other, ignore_errors=True)
 

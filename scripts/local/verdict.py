@@ -90,20 +90,20 @@ def judge(outcome: Outcome, expected: Expectation) -> Verdict:
     return Verdict(f"{', '.join(pairs)} match the expected results computed without Spark", tuple(differences))
 
 
-def balance(outcome: Outcome, *, changes_row_counts: bool, several_queries: bool = False, bad_share: float = BAD_SHARE) -> Verdict:
+def balance(outcome: Outcome, *, changes_row_counts: bool, repeats: str | None = None, bad_share: float = BAD_SHARE) -> Verdict:
     """Compares input and output counts if there is no expectation.
 
     Args:
         outcome: of the run.
         changes_row_counts: whether the app has blocks that make fewer rows of many, or later ones.
-        several_queries: whether the job has several queries, which may write a record several times.
+        repeats: what of the job may write a record several times; None: nothing.
         bad_share: share of the input above which quarantined records are a fault.
     """
     faults = tuple(_lost(outcome, bad_share))
     if faults:
         return Verdict(f"rows in the output, and at most {bad_share:.2%} of the records quarantined", faults)
-    if several_queries:
-        return Verdict("several queries may write a record several times; add `expect` to the spec", compared=False)
+    if repeats is not None:
+        return Verdict(f"{repeats} may write a record several times; add `expect` to the spec", compared=False)
     if outcome.unmatched or outcome.rows > outcome.rows_in:
         return Verdict("a join changes row counts; add `expect` to the spec", compared=False)
     parts = {
