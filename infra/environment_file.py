@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 from pathlib import Path
 from typing import Any
 
@@ -108,6 +109,21 @@ def named(name: str | None = None, *, path: str = "ENV", fix: str = f"name it, o
     if not name:
         raise NoEnvironment(path=path, need=_one_of_them(), fix=fix)
     return load(name)
+
+
+def argument_of(environment: Environment) -> str:
+    """What a command line takes for an environment, in errors and fixes that name a command: its name where that finds its file, else the
+    file as it was given.
+
+    Args:
+        environment: read from a file, or built by a program, which has a name alone.
+    """
+    if environment.document is None:
+        return environment.name
+    file = Path(environment.document.file)
+    named_files = (folder / f"{file.stem}.yaml" for folder in _folders())
+    found = next((one for one in named_files if one.is_file()), None)
+    return file.stem if found is not None and found.resolve() == file.resolve() else shlex.quote(str(file))
 
 
 def _one_of_them() -> str:

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
+from penstock.infra.environment_file import argument_of
 from penstock.jobs.savepoints.errors import SavepointMissing
 from penstock.jobs.savepoints.folder import SavepointFolder, Savepoints
 from penstock.jobs.savepoints.manifest import NAME_PATTERN, Savepoint
@@ -151,7 +152,7 @@ def _delete(job: DeployedJob, arguments: argparse.Namespace) -> None:
     current = job.records.folder.current()
     pending = job.records.pending(current) if current is not None else None
     if pending is not None and pending.start_from == folder.uri:
-        fix = f"penstock rewind {job.environment.name} --job {job.name} --undo withdraws the request"
+        fix = f"penstock rewind {argument_of(job.environment)} --job {job.name} --undo withdraws the request"
         raise SavepointInUse(path=folder.uri, given=f"requested at {pending.asked:%Y-%m-%d %H:%M:%S} UTC", fix=fix)
     if not arguments.yes:
         confirm(f"Delete savepoint {folder.name} of {job.name} of {job.environment.name}, {amount:,} objects?", "yes")

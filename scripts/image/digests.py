@@ -7,9 +7,8 @@ from pathlib import Path
 
 from penstock.infra.environment import Environment
 from penstock.infra.image_lock import FILE, ImageLock, Locked, read, text
-from penstock.infra.karpenter_charts import IMAGE, charts
-from penstock.infra.manifests.fluent_bit import IMAGE as FLUENT_BIT
-from penstock.infra.manifests.prometheus import IMAGE as PROMETHEUS
+from penstock.infra.images_of_others import images
+from penstock.infra.karpenter_charts import charts
 from penstock.infra.parts.mirrors import mirrored
 from penstock.scripts.provisioning import oci_registry
 from penstock.scripts.provisioning.errors import NotInRegistry
@@ -49,12 +48,3 @@ def lock(environment: Environment, folder: Path, progress: Progress) -> ImageLoc
     merged = ImageLock(charts={**before.charts, **found.charts}, images={**before.images, **found.images})
     (folder / FILE).write_text(text(merged), encoding="utf-8")
     return found
-
-
-def images(environment: Environment) -> tuple[str, ...]:
-    """The images of others that an environment's pods run, with registry and tag; none without a cluster."""
-    spec = environment.spec
-    if spec.eks is None:
-        return ()
-    prometheus = () if spec.observability.prometheus == "none" else (PROMETHEUS,)
-    return (f"{IMAGE}:{spec.eks.karpenter_version}", FLUENT_BIT, *prometheus)

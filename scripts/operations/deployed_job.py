@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from penstock.infra.environment import Environment
+from penstock.infra.environment_file import argument_of
 from penstock.infra.job_specs import spec_in
 from penstock.jobs.savepoints.folder import Savepoints
 from penstock.jobs.spec import SpecFile
@@ -158,7 +159,7 @@ def cluster_of(aws: AwsAccess, environment: Environment, what: str) -> Iterator[
 
     address = eks_cluster.reached(aws)
     if isinstance(address, str):
-        fix = f"deploy it: penstock deploy {environment.name}"
+        fix = f"deploy it: penstock deploy {argument_of(environment)}"
         raise JobNotDeployed(path=what, given=address, need="a cluster that it runs in", fix=fix)
     with connected(address, lambda: eks_token(aws, address.name)) as api:
         yield api

@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 from botocore.exceptions import ClientError
 
 from penstock.infra.environment import Environment
+from penstock.infra.environment_file import argument_of
 from penstock.infra.environment_file import load as load_environment
 from penstock.infra.plans import plans
 from penstock.jobs.configuration.plan_hash import plan_hash
@@ -155,13 +156,13 @@ def _running(environment: Environment, spec: SpecFile, folders: Sequence[Path]) 
     status = job.status()
     if status.state != "running":
         given = f"{status.state}{f': {status.cause}' if status.cause else ''}"
-        raise _not_running(environment, name, given, "a job that runs", f"penstock status {environment.name}")
+        raise _not_running(environment, name, given, "a job that runs", f"penstock status {argument_of(environment)}")
     generation = job.records.newest(name)
     planned = of_environment[name].plan
     if changed := _changed(job, generation, spec, folders, planned):
         need = f"the job as it is here: its {' and '.join(changed)} differ"
         raise _not_running(
-            environment, name, f"generation {generation.number}", need, f"deploy it first: penstock deploy {environment.name}"
+            environment, name, f"generation {generation.number}", need, f"deploy it first: penstock deploy {argument_of(environment)}"
         )
     return job, generation, planned
 
@@ -197,7 +198,7 @@ def _events(job: DeployedJob, since: datetime, step: Step) -> list[Committed]:
         except ClientError as error:
             if error.response["Error"]["Code"] != "ResourceNotFoundException":
                 raise
-            need, fix = "the job's log group, of the stack observability", f"penstock deploy {job.environment.name}"
+            need, fix = "the job's log group, of the stack observability", f"penstock deploy {argument_of(job.environment)}"
             raise EventsNotFound(path=group, given="no such log group", need=need, fix=fix) from None
     if not found:
         need = f"events of its driver since {since:%Y-%m-%d %H:%M} UTC"

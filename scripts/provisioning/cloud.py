@@ -12,6 +12,7 @@ from penstock.scripts.provisioning import (
     eks_cluster,
     existing_cluster,
     existing_network,
+    image_pins,
     state_bucket,
     zones,
 )
@@ -54,7 +55,8 @@ def look(aws: AwsAccess) -> list[Finding]:
     if aws.environment.existing_cluster is not None:
         rest.append(("existing cluster", "jobs and their nodes run in it", lambda: existing_cluster.check(aws) or ""))
     checked = [_checked(name, purpose, ask) for name, purpose, ask in rest]
-    return [*first, credentials, *checked, *account_checks.look(aws, callers[0]), *_quotas(aws), *_cluster_findings(aws)]
+    of_others = image_pins.look(aws.environment)
+    return [*first, credentials, *checked, *of_others, *account_checks.look(aws, callers[0]), *_quotas(aws), *_cluster_findings(aws)]
 
 
 def _checked(name: str, purpose: str, ask: Callable[[], str]) -> Finding:

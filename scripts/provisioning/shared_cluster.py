@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from functools import partial
 
@@ -22,6 +23,8 @@ _GROUPS = ("karpenter.sh", "karpenter.k8s.aws")
 _VERSION = "v1"
 # Helm's annotation of an object. Source: Helm's documentation, "Charts: Tips and tricks", adopting resources.
 RELEASE = "meta.helm.sh/release-name"
+# As `Environment.release` names them in an existing cluster.
+_OF_ENVIRONMENT = re.compile(r"penstock-(.+)-(?:fluent-bit|prometheus)")
 
 
 def check(aws: AwsAccess, jobs: Sequence[str]) -> str | None:
@@ -86,7 +89,16 @@ def _taken(api: client.ApiClient, environment: Environment, jobs: Sequence[str])
         release = wanted.get(one.metadata.name)
         owner = (one.metadata.annotations or {}).get(RELEASE)
         if release is not None and owner != release:
-            given = f"{one.metadata.name}, of the release {owner}" if owner else one.metadata.name
-            need = "a namespace that the stacks create; Helm takes over none of others"
-            fault = NamespaceTaken(given=given, need=need, fix="rename or remove that namespace, or the job")
-            yield environment.locate(fault, "spec", "eks", "existing", "name")
+            yield environment.locate(_fault(one.metadata.name, owner), "spec", "eks", "existing", "name")
+
+
+def _fault(name: str, owner: str | None) -> NamespaceTaken:
+    """Of a namespace that has no release, or another one than the stacks' own."""
+    other = _OF_ENVIRONMENT.fullmatch(owner or "")
+    if other is not None:
+        need = "a cluster of its own: one has one environment of Penstock, for the names of namespaces and of jobs' releases are the same"
+        fix = f"name another cluster, or destroy environment {other[1]} first"
+        return NamespaceTaken(given=f"{name}, of environment {other[1]}", need=need, fix=fix)
+    given = f"{name}, of the release {owner}" if owner else name
+    need = "a namespace that the stacks create; Helm takes over none of others"
+    return NamespaceTaken(given=given, need=need, fix="rename or remove that namespace, or the job")

@@ -10,6 +10,7 @@ from typing import Any
 from botocore.exceptions import ClientError
 
 from penstock.infra.environment import Environment
+from penstock.infra.environment_file import argument_of
 from penstock.scripts.provisioning.aws_access import AwsAccess, code_of, translated
 from penstock.scripts.provisioning.bucket_location import location
 from penstock.scripts.provisioning.errors import BucketOfAnother, StateBucketMissing, StatePlaceUnfit
@@ -114,7 +115,7 @@ def check(aws: AwsAccess) -> None:
     with translated(f"bucket {state.bucket}"):
         exists = _exists(aws.client("s3"), aws.environment, state.bucket)
     if not exists:
-        fix = f"penstock bootstrap {aws.environment.name}"
+        fix = f"penstock bootstrap {argument_of(aws.environment)}"
         fault = StateBucketMissing(given=state.bucket, need="the bucket for Terraform's state", fix=fix)
         raise aws.environment.locate(fault, "spec", "state", "bucket")
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
+from penstock.infra.environment_file import argument_of
 from penstock.jobs.savepoints.folder import SavepointFolder
 from penstock.jobs.savepoints.manifest import SavedQuery
 from penstock.jobs.savepoints.taking import Taken, queries_of, take
@@ -48,7 +49,7 @@ def newest_of(job: DeployedJob, uri: str, *, allow_non_restored_state: bool, off
     spec = job.spec.job.spec
     read_on = [] if offsets is None else [f"  initialOffsets: {json.dumps(offsets) if isinstance(offsets, dict) else offsets}"]
     lines = ["spec:", f"  initialSavepointPath: {uri}", *read_on, *(["  allowNonRestoredState: true"] if allow_non_restored_state else [])]
-    deploy = f"penstock deploy {job.environment.name}"
+    deploy = f"penstock deploy {argument_of(job.environment)}"
     fix = "\n       ".join((f"put this into {job.spec.path}, and then {deploy}:", *lines))
     if (spec.initial_savepoint_path, spec.initial_offsets) == (uri, offsets) and (
         spec.allow_non_restored_state or not allow_non_restored_state

@@ -12,6 +12,7 @@ from kubernetes import client
 from kubernetes.client.exceptions import ApiException
 from pydantic import ValidationError
 
+from penstock.infra.environment_file import argument_of
 from penstock.infra.manifests.topics_job import CONTAINER, DEADLINE_S, NAMESPACE, place, run
 from penstock.infra.parts.nodes import PodPlace
 from penstock.scripts.provisioning import eks_cluster
@@ -42,7 +43,8 @@ def cluster_api(aws: AwsAccess) -> Iterator[client.ApiClient]:
     """
     address = eks_cluster.reached(aws)
     if isinstance(address, str):
-        fix = f"deploy it: penstock deploy {aws.environment.name} registry kafka jobs; or --through here, where the brokers are reached"
+        deploy = f"penstock deploy {argument_of(aws.environment)} registry kafka jobs"
+        fix = f"deploy it: {deploy}; or --through here, where the brokers are reached"
         raise NotInCluster(path=f"environment {aws.environment.name}", given=address, need="a cluster that reaches the brokers", fix=fix)
     with connected(address, lambda: eks_token(aws, address.name)) as api:
         yield api

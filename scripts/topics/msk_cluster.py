@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from penstock.infra.environment import Environment
+from penstock.infra.environment_file import argument_of
 from penstock.scripts.topics.errors import KafkaClusterNotFound
 
 ACTIVE = "ACTIVE"
@@ -88,7 +89,7 @@ def _named(environment: Environment, client: Any) -> MskCluster:
     clusters = [cluster for page in pages for cluster in page["ClusterInfoList"] if cluster["ClusterName"] == name]
     if not clusters:
         need = f"a cluster {name} in {region}, as created by the kafka stack"
-        fix = f"penstock deploy {environment.name} kafka"
+        fix = f"penstock deploy {argument_of(environment)} kafka"
         raise KafkaClusterNotFound(path=name, given="no MSK cluster has this name", need=need, fix=fix)
     return _described(clusters[0])
 

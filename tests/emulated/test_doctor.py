@@ -54,7 +54,7 @@ def test_missing_prerequisites_on_aws_are_reported_with_their_fixes(
     code, result = _run(tmp_path, own, capsys)
     assert code == 4
     assert (result["credentials"]["state"], result["state bucket"]["state"], result["zones"]["state"]) == ("ok", "missing", "missing")
-    assert result["state bucket"]["fix"] == "penstock bootstrap doc"
+    assert result["state bucket"]["fix"] == f"penstock bootstrap {tmp_path / 'environment.yaml'}"
     assert "us-east-1z" in result["zones"]["said"]
     state_bucket.bootstrap(AwsAccess(own))
     _push(own, own.spec.registry.image_tag)

@@ -7,7 +7,7 @@ import pytest
 import yaml
 
 from penstock.infra.environment import Environment
-from penstock.infra.environment_file import FOLDER, load, names
+from penstock.infra.environment_file import FOLDER, argument_of, load, names
 from penstock.infra.errors import UnknownEnvironment
 from penstock.infra.plans import plans
 from penstock.sizing.errors import PenstockError
@@ -59,6 +59,19 @@ def test_an_environment_is_read_by_its_path(tmp_path: Path) -> None:
     assert environment.spec.endpoints is None
     assert environment.spec.protect
     assert environment.spec.tags == {"cost-centre": "42"}
+
+
+def test_a_command_in_a_fix_names_what_finds_the_environments_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its name alone may be no name of a file, or that of another one."""
+    monkeypatch.chdir(tmp_path)
+    Path("my own").mkdir()
+    for file in ("other.yaml", "my own/dev.yaml"):
+        Path(file).write_text(WHOLE)
+    assert argument_of(load("other.yaml")) == "other.yaml"
+    assert argument_of(load("my own/dev.yaml")) == "'my own/dev.yaml'"
+    assert [argument_of(load(name)) for name in ("dev", "production")] == ["dev", "production"]
+    assert argument_of(load("other.yaml").at("http://127.0.0.1:1")) == "other.yaml"
+    assert argument_of(load("other.yaml").of_document(None)) == "staging"
 
 
 def test_a_repositorys_environments_have_names_and_come_before_the_shipped_ones(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,9 +9,9 @@ from penstock.infra.environment import Environment
 from penstock.infra.environment_file import load
 from penstock.infra.errors import ImageLockInvalid
 from penstock.infra.image_lock import FILE, SHIPPED, ImageLock, Locked, digest_of, locked, pinned, read, text
+from penstock.infra.images_of_others import images
 from penstock.infra.karpenter_charts import charts
 from penstock.infra.manifests.fluent_bit import IMAGE as FLUENT_BIT
-from penstock.scripts.image.digests import images
 from penstock.scripts.layout import ROOT
 
 DIGEST = f"sha256:{'a' * 64}"

@@ -86,6 +86,18 @@ def test_a_namespace_of_others_is_named_and_one_of_a_release_of_the_stacks_is_no
     assert codes(list(shared_cluster.faults(api, environment, []))) == [("INF-064", "logging, of the release fluent-bit")]
 
 
+def test_a_cluster_of_another_environment_is_refused_with_its_name(api: client.ApiClient, tmp_path: Path) -> None:
+    """Its jobs' namespaces and releases have the names that this environment's would have."""
+    environment, objects = in_cluster(tmp_path, THEIRS), Objects(api)
+    for name, release in (("logging", "penstock-staging-fluent-bit"), ("job-orders", "job-orders")):
+        annotations = {"meta.helm.sh/release-name": release}
+        objects.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "annotations": annotations}})
+    (fault,) = shared_cluster.faults(api, environment, ["orders"])
+    assert (fault.code, fault.given) == ("INF-064", "logging, of environment staging")
+    assert "one environment" in fault.need
+    assert fault.at is not None and fault.at.line is not None
+
+
 def _node_pool(name: str, release: str | None) -> Object:
     annotations = {} if release is None else {"meta.helm.sh/release-name": release}
     return {"apiVersion": "karpenter.sh/v1", "kind": "NodePool", "metadata": {"name": name, "annotations": annotations}}
