@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import re
+from types import SimpleNamespace
 
 import pytest
 from rich.console import Console
@@ -35,6 +36,17 @@ def test_a_step_is_printed_when_it_begins_and_with_its_duration_when_it_ends() -
         assert out.getvalue() == "  feed        3 records ...\n"
         step.said = "3 records fed"
     assert re.fullmatch(r"  feed        3 records \.\.\.\n  feed        3 records fed  \(\d+\.\d s\)\n", out.getvalue())
+
+
+def test_the_time_that_is_shown_is_the_time_that_passed(monkeypatch: pytest.MonkeyPatch) -> None:
+    now_s = [1000.0]
+    monkeypatch.setattr("penstock.scripts.progress.time", SimpleNamespace(monotonic=lambda: now_s[0]))
+    steps, out = _steps(terminal=False)
+    with steps.at("plan", "12 stacks"):
+        now_s[0] += 72.34
+        with steps.at("apply", "kafka"):
+            now_s[0] += 5.0
+    assert re.findall(r"\((.+) s\)", out.getvalue()) == ["5.0", "77.3"]
 
 
 def test_a_step_without_a_result_keeps_its_first_text() -> None:
