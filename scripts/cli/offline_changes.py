@@ -49,7 +49,8 @@ def show(arguments: argparse.Namespace, environment: Environment, plans: Environ
             stacks = StackOrder(wanted(made, arguments.stacks)).stacks
             step.said = f"{len(stacks)} stacks"
         with steps.at("plan", "planning the stacks") as step:
-            planned = offline_plan.plans([stack for stack in stacks if not stack.on_kubernetes], Path(folder, "plans"), step.watch)
+            of_aws = [stack for stack in stacks if not stack.on_kubernetes]
+            planned = offline_plan.plans(of_aws, Path(folder, "plans"), step.watch, arguments.limit_s)
             step.said = f"{len(planned)} stacks planned"
         changes = {stack.name: _changes(stack, planned) for stack in stacks}
     if arguments.output == "table":

@@ -13,6 +13,7 @@ from penstock.scripts.cli.environment_argument import add_environment_argument, 
 from penstock.scripts.cli.output import add_output_argument, as_text
 from penstock.scripts.planning.app_path import add_app_path_argument
 from penstock.scripts.progress import Steps
+from penstock.scripts.provisioning import workplace
 from penstock.scripts.security import gate, waivers
 from penstock.scripts.security.gate import WAIVERS, Scanned
 from penstock.scripts.security.waivers import Waiver
@@ -27,6 +28,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--waivers", type=Path, default=WAIVERS, metavar="FILE", help="waivers of accepted findings (default: infra/waivers.toml)"
     )
+    workplace.add_limit_argument(parser)
     add_output_argument(parser)
 
 
@@ -46,7 +48,7 @@ def run(arguments: argparse.Namespace) -> int:
     today = datetime.datetime.now(tz=datetime.UTC).date()
     steps = Steps()
     with tempfile.TemporaryDirectory(prefix="penstock-scan-") as folder:
-        scanned = gate.run(environment, planned, Path(folder), waived=waived, today=today, show=steps.at)
+        scanned = gate.run(environment, planned, Path(folder), waived=waived, today=today, show=steps.at, limit_s=arguments.limit_s)
     if arguments.output == "table":
         _show(scanned, steps)
     elif not scanned.faults:

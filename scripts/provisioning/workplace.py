@@ -22,6 +22,11 @@ _LOCK = "in-use"
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add ``--out`` and ``--limit-s``."""
     parser.add_argument("--out", type=Path, metavar="DIR", help=f"working folder for the stacks (default: {DEFAULT_FOLDER}/ENV)")
+    add_limit_argument(parser)
+
+
+def add_limit_argument(parser: argparse.ArgumentParser) -> None:
+    """Add ``--limit-s``."""
     parser.add_argument(
         "--limit-s", type=seconds, metavar="SECONDS", help="timeout of each Terraform command (default: depends on the command)"
     )

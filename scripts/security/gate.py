@@ -6,9 +6,10 @@ import contextlib
 import datetime
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
+from functools import partial
 from importlib.resources import files
 from pathlib import Path
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from penstock.infra.environment import Environment
 from penstock.infra.plans import EnvironmentPlans
@@ -44,6 +45,8 @@ class _Unseen:
 
 # Label and activity of a step.
 Show = Callable[[str, str], AbstractContextManager[Step]]
+# Given stacks, a folder and what shows the progress: the plan of each stack.
+Plan = Callable[[Sequence[Stack], Path, Callable[[str], None]], dict[str, Mapping[str, Any]]]
 
 
 def _unseen(label: str, doing: str) -> AbstractContextManager[Step]:
@@ -93,6 +96,7 @@ def run(
     today: datetime.date,
     show: Show = _unseen,
     kept: KeptScans | None = None,
+    limit_s: float | None = None,
 ) -> Scanned:
     """Scan an environment.
 
@@ -104,6 +108,7 @@ def run(
         today: the current date.
         show: shows a step while it runs.
         kept: the kept scans; the user's by default.
+        limit_s: timeout of each call of Terraform, in seconds; None: each call has its own.
 
     Raises:
         PenstockError: RUN-005 to RUN-009, TOOL-001, TOOL-015, TOOL-016, TOOL-024, SEC-007: the environment could not be scanned.
@@ -114,7 +119,7 @@ def run(
     references, names = References(stacks), names_of(environment, planned)
     scanned = [parts.of_stack(stack, references, names) for stack in stacks]
     scanned.append(parts.of_image(DOCKERFILE.read_text(encoding="utf-8")))
-    examined = examine(scanned, stacks, references, folder, show=show, kept=kept or KeptScans())
+    examined = examine(scanned, stacks, references, folder, show=show, kept=kept or KeptScans(), limit_s=limit_s)
     objects = [path for part in scanned for path in part.digests]
     return judge(examined, {part.name: part.expected for part in scanned}, waived, today, objects)
 
@@ -140,6 +145,7 @@ def examine(
     *,
     show: Show = _unseen,
     kept: KeptScans | None = None,
+    limit_s: float | None = None,
 ) -> Examined:
     """Scan parts: all AWS stacks are planned in one run of Terraform, and one run of the scanner reads all parts.
 
@@ -150,13 +156,15 @@ def examine(
         folder: working folder.
         show: shows a step while it runs.
         kept: the kept scans; None: every part is scanned.
+        limit_s: as of `run`.
 
     Raises:
         PenstockError: see `run`.
     """
     known = {part.name: found for part in scanned if kept is not None and (found := kept.find(part)) is not None}
     new = [part for part in scanned if part.name not in known]
-    scan = _scan(new, stacks, references, folder, show)
+    plan = partial(offline_plan.plans, limit_s=limit_s)
+    scan = _scan(new, stacks, references, folder, show, plan)
     expected = sum(part.expected for part in new)
     of_new = {part.name: tuple(one for one in scan.findings if one.path.split("/")[0] == part.name) for part in new}
     if kept is not None and scan.resource_count == expected:
@@ -166,22 +174,22 @@ def examine(
     return Examined(tuple(dict.fromkeys(findings)), tuple(known), scan.resource_count, expected)
 
 
-def _scan(new: Sequence[Part], stacks: Sequence[Stack], references: References, folder: Path, show: Show) -> checkov.Scan:
+def _scan(new: Sequence[Part], stacks: Sequence[Stack], references: References, folder: Path, show: Show, plan: Plan) -> checkov.Scan:
     if not new:
         return checkov.Scan((), 0)
-    texts = _planned(new, stacks, references, folder, show)
+    texts = _planned(new, stacks, references, folder, show, plan)
     with show("checkov", f"scanning {', '.join(part.name for part in new)}") as step:
         scan = checkov.scan(texts, folder / "scan", step.watch)
         step.said = f"{scan.resource_count} resources and manifests of {len(new)} parts"
     return scan
 
 
-def _planned(new: Sequence[Part], stacks: Sequence[Stack], references: References, folder: Path, show: Show) -> list[Part]:
+def _planned(new: Sequence[Part], stacks: Sequence[Stack], references: References, folder: Path, show: Show, plan: Plan) -> list[Part]:
     to_plan = [stack for stack in stacks if any(part.name == stack.name and part.framework == TERRAFORM for part in new)]
     if not to_plan:
         return list(new)
     with show("plan", f"planning {', '.join(stack.name for stack in to_plan)}") as step:
-        plans = offline_plan.plans(to_plan, folder / "plans", step.watch)
+        plans = plan(to_plan, folder / "plans", step.watch)
         step.said = f"{len(to_plan)} stacks"
     of = {stack.name: stack for stack in to_plan}
     return [parts.planned(part, plans[part.name], of[part.name], references) if part.name in plans else part for part in new]

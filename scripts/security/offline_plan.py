@@ -52,13 +52,16 @@ def stacks_offline(environment: Environment, planned: EnvironmentPlans, folder: 
     return stacks
 
 
-def plans(stacks: Sequence[Stack], folder: Path, progress: Progress = lambda said: None) -> dict[str, Mapping[str, Any]]:
+def plans(
+    stacks: Sequence[Stack], folder: Path, progress: Progress = lambda said: None, limit_s: float | None = None
+) -> dict[str, Mapping[str, Any]]:
     """Plan AWS stacks, with one run of Terraform for all that have the same provider.
 
     Args:
         stacks: stacks from `stacks_offline`.
         folder: an empty folder for the configurations.
         progress: called with the current step.
+        limit_s: timeout of each call of Terraform, in seconds; None: each call has its own.
 
     Returns:
         The plan of each stack in the format of ``terraform show -json``, by the stack's name.
@@ -71,7 +74,7 @@ def plans(stacks: Sequence[Stack], folder: Path, progress: Progress = lambda sai
         progress("planning " + ", ".join(stack.name for stack in group))
         root = folder / str(number)
         _write_root(group, root)
-        plan = Terraform(root, environment=_offline(os.environ)).plan_to(root / "offline.tfplan")
+        plan = Terraform(root, environment=_offline(os.environ), limit_s=limit_s).plan_to(root / "offline.tfplan")
         made.update({stack.name: _of_module(plan, stack.name) for stack in group})
     return made
 

@@ -16,7 +16,7 @@ import pytest
 
 from penstock.infra.deployable import deployable_plans
 from penstock.infra.environment_file import load
-from penstock.scripts.errors import ProviderNotFound
+from penstock.scripts.errors import ProviderNotFound, TerraformTimeout
 from penstock.scripts.provisioning.stacks import Stack
 from penstock.scripts.security import gate, offline_plan, parts, waivers
 from penstock.scripts.security.errors import ChangedSinceWaived
@@ -71,6 +71,15 @@ def _examined(scanned: list[parts.Part], stacks: list[Stack], references: Refere
         return gate.examine(scanned, stacks, references, folder)
     except ProviderNotFound as error:
         pytest.skip(error.render())
+
+
+def test_the_limit_of_terraforms_calls_is_the_callers(shipped: dict[str, Stack], tmp_path: Path) -> None:
+    """A busy machine takes longer than any limit that is fixed."""
+    stacks = [shipped["registry"]]
+    references = References(stacks)
+    with pytest.raises(TerraformTimeout) as raised:
+        gate.examine([parts.of_stack(stacks[0], references, {})], stacks, references, tmp_path, limit_s=0.01)
+    assert raised.value.need == "completion within 0.01 s"
 
 
 def _rules(findings: tuple[Finding, ...], path: str) -> set[str]:
