@@ -1,12 +1,11 @@
 """What the driver of a session is started with: Spark's settings, and its jobs, each with its configuration, its files and its app.
 
 The file changes while the driver runs: a deploy that changes a job, adds one or removes one writes it anew, and the driver follows
-(`penstock.jobs.driver.session_runtime`). What concerns the pods is in the pod's template too, and restarts the driver.
+(`penstock.jobs.session.runtime`). What concerns the pods is in the pod's template too, and restarts the driver.
 """
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
@@ -73,8 +72,3 @@ class SessionConfiguration(_Configured):
     package_path: tuple[str, ...] = ()
     spark_conf: dict[str, str] = Field(default_factory=dict)
     jobs: dict[str, SessionJob]
-
-    @classmethod
-    def read(cls, path: Path) -> SessionConfiguration:
-        """Reads the file. Raises pydantic's ValidationError: a program wrote it, so an invalid one is a bug."""
-        return cls.model_validate_json(path.read_text(encoding="utf-8"))
