@@ -18,11 +18,12 @@ if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
 
 
-def fetched(archive: AppArchive, folder: Path, s3: S3Client | None = None) -> tuple[Path, Path]:
+def fetched(archive: AppArchive, job: str, folder: Path, s3: S3Client | None = None) -> tuple[Path, Path]:
     """The archive as a file for the executors, and the folder with its modules for this process, whose errors name their files.
 
     Args:
         archive: of the app.
+        job: name of the job.
         folder: an existing folder for both.
         s3: client; by default a job's own.
 
@@ -31,8 +32,9 @@ def fetched(archive: AppArchive, folder: Path, s3: S3Client | None = None) -> tu
         BucketUnreachable: JOB-009, its address is none of S3.
     """
     content = _content(archive, s3 or shared_client())
-    # By its content: Spark keeps a file of the same name for all jobs, and workers keep the modules that they have imported from it.
-    file, unpacked = folder / f"app-{archive.sha256[:16]}.zip", folder / "app"
+    # By its job and its content: Spark has one folder for the files of all jobs, in which two may not have the same name, and workers keep
+    # the modules that they have imported from one.
+    file, unpacked = folder / f"{job}-{archive.sha256[:16]}.zip", folder / "app"
     file.write_bytes(content)
     with zipfile.ZipFile(io.BytesIO(content)) as modules:
         # extractall leaves out what would lead out of the folder.

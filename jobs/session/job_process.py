@@ -37,7 +37,7 @@ def main(arguments: list[str]) -> int:
 def _run(name: str, job: SessionJob, folder: Path, emit: Emit) -> int:
     stop = stop_requests()
     try:
-        configuration, app = _prepared(job, folder)
+        configuration, app = _prepared(name, job, folder)
     except PenstockError as error:
         return Ending(emit, SharedSpark(name)).failed(error)
     spark = SharedSpark(name, app, configuration.app_path)
@@ -49,14 +49,14 @@ def _run(name: str, job: SessionJob, folder: Path, emit: Emit) -> int:
     return ending.stopped()
 
 
-def _prepared(job: SessionJob, folder: Path) -> tuple[RuntimeConfiguration, Path | None]:
+def _prepared(name: str, job: SessionJob, folder: Path) -> tuple[RuntimeConfiguration, Path | None]:
     """The configuration with the job's files and its app in a folder, and the archive of the app."""
-    for name, text in job.files.items():
-        (folder / name).write_text(text, encoding="utf-8")
+    for file, text in job.files.items():
+        (folder / file).write_text(text, encoding="utf-8")
     changed: dict[str, object] = {"spec": str(folder / job.configuration.spec)}
     archive = None
     if job.app is not None:
-        archive, modules = fetched(job.app, folder)
+        archive, modules = fetched(job.app, name, folder)
         changed["app_path"] = (str(modules), *job.configuration.app_path)
     return job.configuration.model_copy(update=changed), archive
 

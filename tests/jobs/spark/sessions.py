@@ -10,6 +10,7 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 import zipfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -27,7 +28,7 @@ from tests.jobs.spark.running import CHECKPOINTS, OUTPUT, TestedJob
 if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
 
-_LIMIT_S = 40
+_LIMIT_S = 100
 
 
 def archived(s3: S3Client, job: str, **modules: str) -> AppArchive:
@@ -66,6 +67,8 @@ class RunningSession:
     process: subprocess.Popen[bytes]
     heard: list[dict[str, Any]] = field(default_factory=list)
     _more: threading.Condition = field(default_factory=threading.Condition)
+    # Events before the last change: a failure before it is that of another app.
+    _before: int = 0
     # (Event, job) -> events that `wait` has looked at.
     _given: dict[tuple[str, str | None], int] = field(default_factory=dict)
 
@@ -87,25 +90,32 @@ class RunningSession:
     def change(self, jobs: Mapping[str, SessionJob]) -> None:
         """Has the session run these jobs."""
         self.configuration = self.configuration.model_copy(update={"jobs": dict(jobs)})
+        self._before = len(self.heard)
         _write(self.file, self.configuration)
 
     def wait(self, event: str, job: str | None = None) -> dict[str, Any]:
         """The first event of a kind, of a job or of the session, that this has not given yet."""
-        seen = self._given.get((event, job), 0)
+        seen, until_s = self._given.get((event, job), 0), time.monotonic() + _LIMIT_S
         with self._more:
             while True:
                 for number, heard in enumerate(self.heard[seen:], start=seen + 1):
                     if job is None or heard.get("job") == job:
-                        assert heard["event"] != "failed" or event == "failed", f"{heard}\n{self.log}"
+                        assert heard["event"] != "failed" or event == "failed" or number <= self._before, f"{heard}\n{self.log}"
                         if heard["event"] == event:
                             self._given[event, job] = number
                             return heard
                 seen = len(self.heard)
-                assert self._more.wait(_LIMIT_S), f"no {event} of {job}: {self.heard}\n{self.log}"
+                # Others go on to say that they are idle.
+                assert self._more.wait(until_s - time.monotonic()), f"no {event} of {job}: {self.said}"
 
     def count(self, event: str, job: str) -> int:
         """How often a job has said something so far."""
         return sum(one["event"] == event and one.get("job") == job for one in self.heard)
+
+    @property
+    def said(self) -> list[str]:
+        """Events so far, in short."""
+        return [" ".join(str(one[key]) for key in ("job", "event", "batch", "rows") if key in one) for one in self.heard]
 
     def listen(self, pipe: Path) -> None:
         """Reads its events to their end."""
@@ -137,7 +147,16 @@ def running(aws: EmulatedAws, folder: Path, jobs: Mapping[str, SessionJob]) -> I
         "PYTHONSAFEPATH": "1",
         READY_FILE_VARIABLE: str(folder / "ready"),
     }
-    command = [sys.executable, "-m", "penstock.jobs.session.runtime", str(file), "--stopped", str(folder / "stopped"), "--events", str(pipe)]
+    command = [
+        sys.executable,
+        "-m",
+        "penstock.jobs.session.runtime",
+        str(file),
+        "--stopped",
+        str(folder / "stopped"),
+        "--events",
+        str(pipe),
+    ]
     with (folder / "log").open("wb") as log:
         process = subprocess.Popen(command, env=environment, stdout=log, stderr=log, start_new_session=True)
     session = RunningSession(folder, configuration, process)

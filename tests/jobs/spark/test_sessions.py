@@ -40,7 +40,7 @@ def _job(around: Surroundings, name: str, **spec: object) -> TestedJob:
 
 
 def _row(user: str, n: int) -> dict[str, object]:
-    return {"user": user, "at": "2026-11-28T12:00:00Z", "n": n}
+    return {"user": user, "at": "2026-01-01T00:00:00Z", "n": n}
 
 
 def _wait_for(session: RunningSession, job: TestedJob, *users: str) -> None:
@@ -50,9 +50,7 @@ def _wait_for(session: RunningSession, job: TestedJob, *users: str) -> None:
         session.wait("committed", job.name)
 
 
-def test_a_changed_app_and_a_failure_leave_the_other_jobs_alone(
-    aws: EmulatedAws, kafka: KafkaBroker, s3: S3Client, tmp_path: Path
-) -> None:
+def test_a_changed_app_and_a_failure_leave_the_other_jobs_alone(aws: EmulatedAws, kafka: KafkaBroker, s3: S3Client, tmp_path: Path) -> None:
     around = _around(kafka, s3, tmp_path)
     one, two = _job(around, "session-one"), _job(around, "session-two")
     first = {job.name: session_job(job, archived(s3, job.name, app_of_job=_APP, helper_of_app=_helper("a-"))) for job in (one, two)}
