@@ -11,7 +11,7 @@ from penstock.infra.constructs.local_chart import LocalChart
 from penstock.infra.environment import Environment
 from penstock.infra.errors import DaemonSetNotSized
 from penstock.infra.image_lock import pinned
-from penstock.infra.manifests.deployed_job import namespace
+from penstock.infra.manifests.deployed_job import driver_address
 from penstock.infra.manifests.fluent_bit import DAEMON_SET, Logging, Search, fluent_bit
 from penstock.infra.manifests.fluent_bit import IMAGE as FLUENT_BIT_IMAGE
 from penstock.infra.manifests.pod import tolerations
@@ -125,9 +125,4 @@ def _monitoring(environment: Environment, plans: EnvironmentPlans, observability
 
 def _scraped(name: str, trigger: int | Literal["availableNow"]) -> ScrapedJob:
     bounded = trigger == "availableNow"
-    return ScrapedJob(name, _driver_address(name), bounded, 0 if trigger == "availableNow" else trigger)
-
-
-def _driver_address(job: str) -> str:
-    """As `penstock.infra.manifests.deployed_job.DeployedJob.driver_address`, which needs more than the name."""
-    return f"{job}-driver-0.{job}-driver.{namespace(job)}.svc"
+    return ScrapedJob(name, driver_address(name), bounded, 0 if trigger == "availableNow" else trigger)
