@@ -15,6 +15,10 @@ from penstock.jobs.configuration.runtime import RuntimeConfiguration
 
 # Of a spec in `SessionJob.files`.
 SPEC = "job.yaml"
+# The configuration in the folder that the driver is started with, and follows.
+SESSION = "session.json"
+# Where the driver finds which of its jobs are stopped: a ConfigMap with a key for each of them, which need not exist.
+STOPPED_FOLDER = "/etc/penstock-stopped"
 
 
 class _Configured(BaseModel):
@@ -72,3 +76,12 @@ class SessionConfiguration(_Configured):
     package_path: tuple[str, ...] = ()
     spark_conf: dict[str, str] = Field(default_factory=dict)
     jobs: dict[str, SessionJob]
+
+
+def stopped_config_map(session: str) -> str:
+    """The name of the ConfigMap that says which jobs of a session are stopped; what stops one creates it in the session's namespace.
+
+    Args:
+        session: its name.
+    """
+    return f"{session}-stopped"

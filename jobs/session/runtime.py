@@ -24,7 +24,7 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
-from penstock.jobs.configuration.session import SessionConfiguration, SessionJob
+from penstock.jobs.configuration.session import STOPPED_FOLDER, SessionConfiguration, SessionJob
 from penstock.jobs.driver.backoff import Backoff
 from penstock.jobs.driver.micro_batch import Emit
 from penstock.jobs.driver.pod import forget_ready, leave_message, reported_ready
@@ -42,7 +42,7 @@ def main(arguments: list[str]) -> int:
     """Runs the session of a configuration file."""
     parser = argparse.ArgumentParser(prog="python -m penstock.jobs.session.runtime")
     parser.add_argument("configuration", type=Path)
-    parser.add_argument("--stopped", type=Path, help="a folder with a file for each job that is not to run; it need not exist")
+    parser.add_argument("--stopped", type=Path, default=Path(STOPPED_FOLDER), help="a folder with a file for each job that is not to run")
     parser.add_argument("--events", type=Path, help="a file or pipe for the events; standard output by default")
     parsed = parser.parse_args(arguments)
     stop = stop_requests()
