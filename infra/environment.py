@@ -26,6 +26,7 @@ from penstock.infra.parts.nodes import NODE_CLASS, Nodes
 from penstock.infra.parts.observability import MonthlyBudget, Observability
 from penstock.infra.parts.part import Part
 from penstock.infra.parts.quotas import Quotas
+from penstock.infra.parts.sessions import Session
 from penstock.infra.regions import known_region
 from penstock.jobs.document import Document, Path_, dotted
 from penstock.jobs.spec import Name
@@ -171,6 +172,7 @@ class EnvironmentSpec(Part):
         registry: of the jobs' image.
         jobs: the jobs that run here, as paths of their specs relative to the environment file, or with a parallelism of their own here;
             the stacks are sized for them.
+        sessions: jobs that share a driver and executors; every other job has its own.
         app_path: folders in which the jobs' apps are looked up besides those of their specs, relative to the environment file.
         observability: logs, metrics and alarms.
         budget: monthly AWS costs; None: no budget.
@@ -199,6 +201,7 @@ class EnvironmentSpec(Part):
     permissions_boundary: Annotated[str, Field(pattern=POLICY_ARN_PATTERN)] | None = None
     registry: Registry = Registry()
     jobs: Annotated[list[JobEntry], AfterValidator(_jobs_once)] = []
+    sessions: list[Session] = []
     app_path: Annotated[list[str], AfterValidator(_each_once)] = []
     observability: Observability = Observability()
     budget: MonthlyBudget | None = None

@@ -248,3 +248,59 @@ class ConnectionOfAnotherKind(DocumentError):
 
     code = "INF-071"
     title = "connection has the wrong type"
+
+
+class UnknownJobOfSession(DocumentError):
+    """A session names a job that the environment does not have."""
+
+    code = "INF-080"
+    title = "job of a session not found in the environment"
+
+
+class JobInTwoSessions(DocumentError):
+    """A job has one driver, so it is in one session at most."""
+
+    code = "INF-081"
+    title = "job in two sessions"
+
+
+class SessionNameTaken(DocumentError):
+    """Jobs and sessions have namespaces, drivers, roles and log groups of their names."""
+
+    code = "INF-082"
+    title = "name of a session already taken"
+
+
+class BoundedJobInSession(DocumentError):
+    """A session runs until it is stopped, and a job with ``trigger: availableNow`` ends."""
+
+    code = "INF-083"
+    title = "bounded job in a session"
+
+
+class SessionWithOperator(DocumentError):
+    """The Spark operator starts a driver for one application."""
+
+    code = "INF-084"
+    title = "sessions with the Spark operator"
+
+
+class ImagesOfSessionDiffer(DocumentError):
+    """The jobs of a session run in one driver and on the same executors, so they have one image."""
+
+    code = "INF-085"
+    title = "jobs of a session have different images"
+
+
+class JarsOfSessionDiffer(DocumentError):
+    """The jobs of a session share a class path, which has each library once."""
+
+    code = "INF-086"
+    title = "jobs of a session have different versions of a jar"
+
+
+class AppTooLarge(DocumentError):
+    """The app of a job in a session is larger than what is uploaded for it."""
+
+    code = "INF-087"
+    title = "app of a job in a session too large"

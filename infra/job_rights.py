@@ -68,6 +68,27 @@ def statements(
     return [*kept, _key(job, buckets), *(_kafka(job, brokers) if brokers else ()), *_secrets(secrets or {})]
 
 
+def union(each: Sequence[Sequence[Statement]]) -> list[Statement]:
+    """The statements of the role of a session: those of all its jobs, each once, with ids that are unique.
+
+    Args:
+        each: statements of each job.
+    """
+    united: list[Statement] = []
+    without_id: list[Statement] = []
+    used: set[str] = set()
+    for number, of_job in enumerate(each, 1):
+        for statement in of_job:
+            rest = {name: value for name, value in statement.items() if name != "Sid"}
+            if rest in without_id:
+                continue
+            without_id.append(rest)
+            sid = statement["Sid"] if statement["Sid"] not in used else f"{statement['Sid']}OfJob{number}"
+            used.add(sid)
+            united.append({**statement, "Sid": sid})
+    return united
+
+
 def _checkpoints(job: SpecFile, buckets: Buckets) -> list[Statement]:
     folder = job.job.metadata.name
     return [

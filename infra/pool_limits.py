@@ -18,7 +18,7 @@ from penstock.sizing.placement.resources import CPU, MEMORY
 from penstock.sizing.placement.scenario import PodGroup
 from penstock.sizing.plan.job_pods import EXECUTOR, pod_groups
 from penstock.sizing.plan.nodes import Allocations, allocation_of, decisions, requested, scenario_of
-from penstock.sizing.planned import Plan
+from penstock.sizing.plan.workload import Workload
 from penstock.sizing.units import MIB
 
 _MIB_OF_GIB = 1024
@@ -89,7 +89,7 @@ class _Need(NamedTuple):
         return _Need(*(mine.at_least(theirs) for mine, theirs in zip(self, other, strict=True)))
 
 
-def pool_limits(jobs: Mapping[str, Plan], cluster: Cluster, headroom: float) -> dict[str, PoolLimits]:
+def pool_limits(jobs: Mapping[str, Workload], cluster: Cluster, headroom: float) -> dict[str, PoolLimits]:
     """The limits of those pools that have none of their own.
 
     Per resource, in cores and GiB, rounded up::
@@ -110,7 +110,7 @@ def pool_limits(jobs: Mapping[str, Plan], cluster: Cluster, headroom: float) -> 
     That the plan does not change is also verified: both placements are repeated with the limits.
 
     Args:
-        jobs: name -> plan, as for `penstock.sizing.plan.together.plan_together`.
+        jobs: name -> plan of what runs, as `penstock.sizing.plan.workload.workloads`.
         cluster: that they share.
         headroom: share of the pods' requests, 0 or more.
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from constructs import Construct
 
@@ -12,7 +12,7 @@ from penstock.infra.job_alarms import JOB_DIMENSION, JOB_FIELD, METRICS, Alarm, 
 
 
 class WatchedJob(Construct):
-    """The log group, metric filters and alarms of one job.
+    """The log group, metric filters and alarms of one job, or of a session.
 
     Args:
         scope: the stack.
@@ -22,10 +22,20 @@ class WatchedJob(Construct):
         key_arn: the KMS key's ARN.
         alarms: of the job.
         topic_arn: SNS topic of the alarms.
+        members: job of a session -> its alarms; None: it is a job.
     """
 
     def __init__(
-        self, scope: Construct, id: str, *, environment: Environment, log_group: str, key_arn: str, alarms: Sequence[Alarm], topic_arn: str
+        self,
+        scope: Construct,
+        id: str,
+        *,
+        environment: Environment,
+        log_group: str,
+        key_arn: str,
+        alarms: Sequence[Alarm],
+        topic_arn: str,
+        members: Mapping[str, Sequence[Alarm]] | None = None,
     ) -> None:
         super().__init__(scope, id)
         self._job = id
@@ -42,8 +52,9 @@ class WatchedJob(Construct):
         group.override_logical_id(id)
         self.log_group_arn: str = group.arn
         self._filters(group.name)
-        for alarm in alarms:
-            self._alarm(alarm, environment.prefix, topic_arn)
+        for job, own in {id: alarms, **(members or {})}.items():
+            for alarm in own:
+                self._alarm(job, alarm, environment.prefix, topic_arn)
 
     def _filters(self, log_group: str) -> None:
         module = aws.cloudwatch_log_metric_filter
@@ -57,16 +68,16 @@ class WatchedJob(Construct):
                 self, metric.name, name=id, log_group_name=log_group, pattern=metric.pattern, metric_transformation=transformation
             ).override_logical_id(id)
 
-    def _alarm(self, alarm: Alarm, prefix: str, topic_arn: str) -> None:
-        id = f"{self._job}-{alarm.kind}"
+    def _alarm(self, job: str, alarm: Alarm, prefix: str, topic_arn: str) -> None:
+        id = f"{job}-{alarm.kind}"
         aws.cloudwatch_metric_alarm.CloudwatchMetricAlarm(
             self,
-            alarm.kind,
+            alarm.kind if job == self._job else id,
             alarm_name=f"{prefix}-{id}",
-            alarm_description=f"{self._job}: {alarm.description}",
+            alarm_description=f"{job}: {alarm.description}",
             namespace=self._namespace,
             metric_name=alarm.metric.name,
-            dimensions={JOB_DIMENSION: self._job},
+            dimensions={JOB_DIMENSION: job},
             statistic=alarm.statistic,
             period=alarm.period_s,
             evaluation_periods=alarm.periods,

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from penstock.infra.manifests.deployed_job import BLOCK_MANAGER_PORT, DRIVER_PORT, UI_PORT, DeployedJob
+from penstock.infra.manifests.deployed_job import BLOCK_MANAGER_PORT, DRIVER_PORT, UI_PORT, DeployedWorkload
 from penstock.infra.manifests.pod_security import LOCAL_DIRS, TEMPORARY
 from penstock.infra.manifests.pod_volumes import scratch_conf
 
@@ -46,19 +46,19 @@ DEFAULTS = {
 }
 
 
-def client_mode_conf(job: DeployedJob) -> dict[str, str]:
+def client_mode_conf(job: DeployedWorkload) -> dict[str, str]:
     """All settings that the driver is started with: the plan's, overridden by the deployment's."""
     return {**DEFAULTS, **job.plan.spark_conf, **owned_conf(job)}
 
 
-def owned_conf(job: DeployedJob) -> dict[str, str]:
+def owned_conf(job: DeployedWorkload) -> dict[str, str]:
     """The settings reserved to the deployment: other values in a spec would run the job elsewhere than it was planned for."""
     return {**deployment_conf(job), **_client_mode(job)}
 
 
-def deployment_conf(job: DeployedJob) -> dict[str, str]:
+def deployment_conf(job: DeployedWorkload) -> dict[str, str]:
     """Those that apply to Spark's cluster mode as well."""
-    return {**_kubernetes(job), **_network(), **_storage(job), **_unneeded_rights(job), **job.packages.spark_conf}
+    return {**_kubernetes(job), **_network(), **_storage(job), **_unneeded_rights(job), **job.jars}
 
 
 def claims_volumes(conf: Mapping[str, str]) -> bool:
@@ -66,7 +66,7 @@ def claims_volumes(conf: Mapping[str, str]) -> bool:
     return any(key.startswith(_VOLUME_CLAIMS) for key in conf)
 
 
-def _kubernetes(job: DeployedJob) -> dict[str, str]:
+def _kubernetes(job: DeployedWorkload) -> dict[str, str]:
     return {
         "spark.kubernetes.namespace": job.namespace,
         "spark.kubernetes.container.image": job.image,
@@ -76,7 +76,7 @@ def _kubernetes(job: DeployedJob) -> dict[str, str]:
     }
 
 
-def _client_mode(job: DeployedJob) -> dict[str, str]:
+def _client_mode(job: DeployedWorkload) -> dict[str, str]:
     """Settings that Spark or its submitter sets in cluster mode."""
     return {
         "spark.submit.deployMode": "client",
@@ -101,7 +101,7 @@ def _network() -> dict[str, str]:
     }
 
 
-def _storage(job: DeployedJob) -> dict[str, str]:
+def _storage(job: DeployedWorkload) -> dict[str, str]:
     return {
         "spark.local.dir": LOCAL_DIRS,
         "spark.hadoop.hadoop.tmp.dir": TEMPORARY,
@@ -113,7 +113,7 @@ def _storage(job: DeployedJob) -> dict[str, str]:
     }
 
 
-def _unneeded_rights(job: DeployedJob) -> dict[str, str]:
+def _unneeded_rights(job: DeployedWorkload) -> dict[str, str]:
     """Resources that Spark would create through the API but does not need: the driver passes settings to the executors, and the chart has
     the
     service.

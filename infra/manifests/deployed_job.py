@@ -1,4 +1,4 @@
-"""A job as it is deployed to a cluster, and the names of its objects."""
+"""A job as it is deployed to a cluster, what it has in common with a session of jobs, and the names of their objects."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from penstock.infra.parts.nodes import PodPlace
 from penstock.jobs.configuration.kafka_access import Security
 from penstock.jobs.configuration.runtime import JOB_LABEL
 from penstock.sizing.load.progress_timeout import DEFAULT_S
+from penstock.sizing.plan.workload import Workload
 from penstock.sizing.planned import Plan
 
 Component = Literal["driver", "executor"]
@@ -22,78 +23,67 @@ BLOCK_MANAGER_PORT = 7079
 UI_PORT = 4040
 
 COMPONENT_LABEL = "app.kubernetes.io/component"
+# The job, or the session, that an object is about; of a session's checks the job that is checked.
+INSTANCE_LABEL = "app.kubernetes.io/instance"
+# Of all objects of a session, with its name, in addition to `JOB_LABEL`, which has the session's name too.
+SESSION_LABEL = "penstock.dev/session"
 # Where Prometheus and Fluent Bit run.
 OBSERVABILITY_NAMESPACE = "observability"
 
 
 @dataclass(frozen=True, kw_only=True)
-class DeployedJob:
-    """A job, its plan, and where it runs. Strings may be tokens of other stacks' values, known only when Terraform runs.
+class DeployedWorkload:
+    """A driver with its executors, their plan, and where they run. Strings may be tokens of other stacks' values, known only when Terraform
+    runs.
 
     Args:
-        name: of the job, a spec's ``metadata.name``.
-        spec_text: the text of the spec file.
-        plan: of the job.
+        name: of the job, a spec's ``metadata.name``, or of the session.
+        plan: of the pods.
         image: of driver and executors, with its tag.
-        brokers: ``host:port``, comma-separated.
-        kafka_security: protocol of the Kafka clients.
-        kafka_secret: ARN of the secret with the credentials of the Kafka clients; None: they have none.
-        kafka_ca: CA certificates in PEM for the brokers' certificates; None: those that the image trusts.
+        region: AWS region of brokers, buckets and secrets.
         broker_ports: all ports of the brokers, sorted.
-        job_folder: ``s3a://bucket/folder`` with the checkpoints of the job and the records of its generations.
-        output_bucket: for its file sinks.
-        region: AWS region of all of these.
-        trigger_s: interval between micro-batches; None: a bounded run, which ends when it has read all available input.
-        progress_timeout_s: see `penstock.jobs.configuration.runtime.RuntimeConfiguration`.
         driver: placement of the driver's pod.
         executor: placement of the executors' pods.
         zones: number of the environment's zones, over which executors may be spread.
         role_arn: the IAM role of its pods; None: they have none.
-        packages: of the app, in addition to those of every job.
-        schemas: name -> text of the files next to the spec: Avro schemas, and a SQL app.
-        connections: name -> URL without credentials.
-        secrets: name of a connection -> ARN of the secret with its credentials.
         connection_ports: ports of the connections, sorted.
     """
 
     name: str
-    spec_text: str
-    plan: Plan
+    plan: Workload
     image: str
-    brokers: str
-    kafka_security: Security
-    broker_ports: tuple[int, ...]
-    job_folder: str
-    output_bucket: str
     region: str
-    trigger_s: float | None
-    progress_timeout_s: float = DEFAULT_S
+    broker_ports: tuple[int, ...]
     driver: PodPlace = field(default_factory=PodPlace)
     executor: PodPlace = field(default_factory=PodPlace)
     zones: int = 1
     role_arn: str | None = None
-    kafka_secret: str | None = None
-    kafka_ca: str | None = None
-    packages: AppPackages = field(default_factory=AppPackages)
-    schemas: Mapping[str, str] = field(default_factory=dict)
-    connections: Mapping[str, str] = field(default_factory=dict)
-    secrets: Mapping[str, str] = field(default_factory=dict)
     connection_ports: tuple[int, ...] = ()
 
     @property
-    def bounded(self) -> bool:
-        """Whether it ends on its own."""
-        return self.trigger_s is None
+    def owner(self) -> str:
+        """What the namespace and the objects in it go by."""
+        return self.name
+
+    @property
+    def session(self) -> str | None:
+        """The session that the namespace is of; None: it is a job's."""
+        return None
+
+    @property
+    def jars(self) -> Mapping[str, str]:
+        """Spark's setting for the jars of the apps, in addition to those of every job."""
+        return {}
 
     @property
     def namespace(self) -> str:
-        """The job's own namespace."""
-        return namespace(self.name)
+        """The namespace of its own."""
+        return namespace(self.owner)
 
     @property
     def driver_name(self) -> str:
         """Name of the driver's controller and of its headless service."""
-        return f"{self.name}-driver"
+        return f"{self.owner}-driver"
 
     @property
     def driver_host_name(self) -> str:
@@ -103,11 +93,11 @@ class DeployedJob:
     @property
     def driver_address(self) -> str:
         """The address of the driver for executors, independent of its pod's current IP."""
-        return f"{self.driver_host_name}.{self.driver_name}.{self.namespace}.svc"
+        return driver_address(self.owner)
 
     def service_account(self, component: Component) -> str:
         """The service account of the driver or of the executors."""
-        return service_account(self.name, component)
+        return service_account(self.owner, component)
 
     def labels(self, component: Component | None = None) -> dict[str, str]:
         """The labels of every object of the job.
@@ -117,15 +107,75 @@ class DeployedJob:
         """
         labels = {
             "app.kubernetes.io/name": "penstock-job",
-            "app.kubernetes.io/instance": self.name,
+            INSTANCE_LABEL: self.name,
             "app.kubernetes.io/part-of": "penstock",
-            JOB_LABEL: self.name,
+            JOB_LABEL: self.owner,
+            **({} if self.session is None else {SESSION_LABEL: self.session}),
         }
         return labels if component is None else {**labels, COMPONENT_LABEL: component}
 
     def selector(self, component: Component) -> dict[str, str]:
         """Labels that select the pods of the driver, or of the executors, among all pods of the namespace."""
-        return {JOB_LABEL: self.name, COMPONENT_LABEL: component}
+        return {JOB_LABEL: self.owner, COMPONENT_LABEL: component}
+
+
+@dataclass(frozen=True, kw_only=True)
+class DeployedJob(DeployedWorkload):
+    """A job, its plan, and where it runs; the fields of `DeployedWorkload` are those of a driver of its own.
+
+    Args:
+        plan: of the job.
+        spec_text: the text of the spec file.
+        brokers: ``host:port``, comma-separated.
+        kafka_security: protocol of the Kafka clients.
+        kafka_secret: ARN of the secret with the credentials of the Kafka clients; None: they have none.
+        kafka_ca: CA certificates in PEM for the brokers' certificates; None: those that the image trusts.
+        job_folder: ``s3a://bucket/folder`` with the checkpoints of the job and the records of its generations.
+        output_bucket: for its file sinks.
+        trigger_s: interval between micro-batches; None: a bounded run, which ends when it has read all available input.
+        progress_timeout_s: see `penstock.jobs.configuration.runtime.RuntimeConfiguration`.
+        packages: of the app, in addition to those of every job.
+        schemas: name -> text of the files next to the spec: Avro schemas, and a SQL app.
+        connections: name -> URL without credentials.
+        secrets: name of a connection -> ARN of the secret with its credentials.
+        in_session: the session in whose namespace and driver it runs; None: it has its own.
+    """
+
+    plan: Plan
+    spec_text: str
+    brokers: str
+    kafka_security: Security
+    job_folder: str
+    output_bucket: str
+    trigger_s: float | None
+    progress_timeout_s: float = DEFAULT_S
+    kafka_secret: str | None = None
+    kafka_ca: str | None = None
+    packages: AppPackages = field(default_factory=AppPackages)
+    schemas: Mapping[str, str] = field(default_factory=dict)
+    connections: Mapping[str, str] = field(default_factory=dict)
+    secrets: Mapping[str, str] = field(default_factory=dict)
+    in_session: str | None = None
+
+    @property
+    def owner(self) -> str:
+        """What the namespace and the objects in it go by."""
+        return self.in_session or self.name
+
+    @property
+    def session(self) -> str | None:
+        """The session that the namespace is of; None: it is the job's own."""
+        return self.in_session
+
+    @property
+    def jars(self) -> Mapping[str, str]:
+        """Spark's setting for the jars of the app, in addition to those of every job."""
+        return self.packages.spark_conf
+
+    @property
+    def bounded(self) -> bool:
+        """Whether it ends on its own."""
+        return self.trigger_s is None
 
 
 def namespace(job: str) -> str:
@@ -145,3 +195,12 @@ def service_account(job: str, component: Component) -> str:
         component: driver or executor.
     """
     return f"{job}-{component}"
+
+
+def driver_address(job: str) -> str:
+    """The address of a driver in the cluster's DNS, independent of its pod's current IP.
+
+    Args:
+        job: name of the job, or of the session.
+    """
+    return f"{job}-driver-0.{job}-driver.{namespace(job)}.svc"

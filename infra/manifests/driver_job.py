@@ -6,7 +6,7 @@ from typing import Any
 
 from penstock.infra.manifests.config_map import fingerprint
 from penstock.infra.manifests.deployed_job import DeployedJob
-from penstock.infra.manifests.driver_pod import driver_pod
+from penstock.infra.manifests.driver_pod import driver_pod, program_of
 
 RETRIES = 3
 
@@ -23,6 +23,6 @@ def driver_job(job: DeployedJob) -> dict[str, Any]:
             "backoffLimit": RETRIES,
             # The next pod waits until the previous one has ended. Another Job's driver may still run: the job's lease decides.
             "podReplacementPolicy": "Failed",
-            "template": driver_pod(job, "Never"),
+            "template": driver_pod(job, program_of(job), "Never"),
         },
     }

@@ -4,12 +4,17 @@ from __future__ import annotations
 
 from typing import Any
 
-from penstock.infra.manifests.deployed_job import DeployedJob
-from penstock.infra.manifests.driver_pod import driver_pod
+from penstock.infra.manifests.deployed_job import DeployedWorkload
+from penstock.infra.manifests.driver_pod import DriverProgram, driver_pod
 
 
-def driver_stateful_set(job: DeployedJob) -> dict[str, Any]:
-    """The StatefulSet of a job that runs until it is stopped."""
+def driver_stateful_set(job: DeployedWorkload, program: DriverProgram) -> dict[str, Any]:
+    """The StatefulSet of a job, or of a session, that runs until it is stopped.
+
+    Args:
+        job: the job.
+        program: of its driver.
+    """
     return {
         "apiVersion": "apps/v1",
         "kind": "StatefulSet",
@@ -22,6 +27,6 @@ def driver_stateful_set(job: DeployedJob) -> dict[str, Any]:
             "podManagementPolicy": "Parallel",
             "updateStrategy": {"type": "RollingUpdate"},
             "revisionHistoryLimit": 5,
-            "template": driver_pod(job, "Always"),
+            "template": driver_pod(job, program, "Always"),
         },
     }

@@ -5,14 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 from penstock.infra.manifests.client_mode_conf import EXECUTOR_CONTAINER
-from penstock.infra.manifests.deployed_job import DeployedJob
+from penstock.infra.manifests.deployed_job import DeployedWorkload
 from penstock.infra.manifests.pod import placed, storage_resources
 from penstock.infra.manifests.pod_security import container_security_context, pod_security_context
 from penstock.infra.manifests.pod_volumes import pod_volumes
 from penstock.sizing.executor_spread import spread_constraints
 
 
-def executor_pod_template(job: DeployedJob) -> dict[str, Any]:
+def executor_pod_template(job: DeployedWorkload) -> dict[str, Any]:
     """The template, a Pod. Spark adds its scratch folder, a separate volume, at spark.local.dir."""
     volumes, mounts = pod_volumes(job, "executor", scratch=False)
     container = {
@@ -33,7 +33,7 @@ def executor_pod_template(job: DeployedJob) -> dict[str, Any]:
     return {"apiVersion": "v1", "kind": "Pod", "metadata": {"labels": job.labels("executor")}, "spec": pod}
 
 
-def _spread(job: DeployedJob) -> dict[str, Any]:
+def _spread(job: DeployedWorkload) -> dict[str, Any]:
     pods = job.plan.pods
     if pods.executor_spread is None:
         return {}

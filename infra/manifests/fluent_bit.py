@@ -70,12 +70,13 @@ class Logging:
     Args:
         environment: its name.
         region: AWS region of the log groups and of the domain.
-        jobs: their names.
+        jobs: names of those that have a driver of their own, and of the sessions.
         log_group: prefix of the names of their log groups.
         karpenter_log_group: the log group of Karpenter; None: an existing cluster's own, whose log is its owners'.
         search: None: the logs go to CloudWatch alone.
         request: its pod's requests and nodes, as the plans have subtracted them from every node.
         image: of its container.
+        sessions: those of `jobs` that are sessions: their records say themselves which job they are of.
     """
 
     environment: str
@@ -86,6 +87,7 @@ class Logging:
     search: Search | None
     request: DaemonSetRequest
     image: str = IMAGE
+    sessions: Sequence[str] = ()
 
 
 def fluent_bit(logging: Logging) -> list[dict[str, Any]]:
@@ -152,9 +154,12 @@ def _pipeline(logging: Logging, job: str, buffer: int) -> dict[str, list[dict[st
     tag = f"job.{job}"
     # The names of the pod, its namespace and the container; none of them contains an underscore.
     files = f"*_{job_namespace(job)}_*.log"
+    environment = f"environment {logging.environment}"
+    shared = job in logging.sessions
+    fields, record = ((*FIELDS, JOB_FIELD), [environment]) if shared else (FIELDS, [f"{JOB_FIELD} {job}", environment])
     return {
         "inputs": [_input(job, files, f"{tag}.*", buffer)],
-        "filters": _filters(tag, FIELDS, [f"{JOB_FIELD} {job}", f"environment {logging.environment}"]),
+        "filters": _filters(tag, fields, record),
         "outputs": _outputs(logging, job, f"{tag}.*", f"{logging.log_group}/{job}"),
     }
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from penstock.infra.manifests.config_map import config_map
-from penstock.infra.manifests.deployed_job import DeployedJob
+from penstock.infra.manifests.deployed_job import DeployedJob, DeployedWorkload
 from penstock.infra.manifests.driver_job import driver_job
+from penstock.infra.manifests.driver_pod import program_of
 from penstock.infra.manifests.driver_stateful_set import driver_stateful_set
 from penstock.infra.manifests.namespace import namespace
 from penstock.infra.manifests.network_policy import network_policies
@@ -14,6 +16,7 @@ from penstock.infra.manifests.rbac import role, role_binding
 from penstock.infra.manifests.resource_quota import limit_range, resource_quota
 from penstock.infra.manifests.service import driver_service
 from penstock.infra.manifests.service_account import service_account
+from penstock.infra.manifests.upgrade_check import requested
 
 
 def job_manifests(job: DeployedJob) -> list[dict[str, Any]]:
@@ -30,15 +33,20 @@ def job_manifests(job: DeployedJob) -> list[dict[str, Any]]:
         Namespace, quota, limits, service accounts, RBAC, network policies, ConfigMap, headless Service, and the driver's StatefulSet or
         Job, each in the form of the Kubernetes API.
     """
-    driver = driver_job(job) if job.bounded else driver_stateful_set(job)
-    return [*foundation(job), role(job), role_binding(job), config_map(job), driver_service(job), driver]
+    driver = driver_job(job) if job.bounded else driver_stateful_set(job, program_of(job))
+    return [*foundation(job, requested(job)), role(job), role_binding(job), config_map(job), driver_service(job), driver]
 
 
-def foundation(job: DeployedJob) -> list[dict[str, Any]]:
-    """The objects that a job needs with any launcher of its driver: namespace, quota, service accounts and network policies."""
+def foundation(job: DeployedWorkload, check: Mapping[str, int]) -> list[dict[str, Any]]:
+    """The objects that a job, or a session, needs with any launcher of its driver: namespace, quota, service accounts and network policies.
+
+    Args:
+        job: the job.
+        check: requests of the check before an upgrade, as `penstock.infra.manifests.upgrade_check.requested`.
+    """
     return [
         namespace(job),
-        resource_quota(job),
+        resource_quota(job, check),
         limit_range(job),
         service_account(job, "driver"),
         service_account(job, "executor"),

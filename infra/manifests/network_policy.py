@@ -15,7 +15,7 @@ from penstock.infra.manifests.deployed_job import (
     OBSERVABILITY_NAMESPACE,
     UI_PORT,
     Component,
-    DeployedJob,
+    DeployedWorkload,
 )
 from penstock.jobs.configuration.runtime import JOB_LABEL
 
@@ -29,16 +29,16 @@ _ANYWHERE = "0.0.0.0/0"
 _METADATA = "169.254.169.254/32"
 
 
-def network_policies(job: DeployedJob) -> list[dict[str, Any]]:
+def network_policies(job: DeployedWorkload) -> list[dict[str, Any]]:
     """Denies everything that the other policies do not allow."""
     return [_deny(job), _driver(job), _executors(job), _outside(job)]
 
 
-def _deny(job: DeployedJob) -> dict[str, Any]:
+def _deny(job: DeployedWorkload) -> dict[str, Any]:
     return _policy(job, "default-deny", {"podSelector": {}, "policyTypes": ["Ingress", "Egress"]})
 
 
-def _driver(job: DeployedJob) -> dict[str, Any]:
+def _driver(job: DeployedWorkload) -> dict[str, Any]:
     executors = _pods(job, "executor")
     scrapers = {"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": OBSERVABILITY_NAMESPACE}}}
     ingress = [
@@ -49,7 +49,7 @@ def _driver(job: DeployedJob) -> dict[str, Any]:
     return _policy(job, "driver", {"podSelector": {"matchLabels": job.selector("driver")}, **_rules(ingress, egress)})
 
 
-def _executors(job: DeployedJob) -> dict[str, Any]:
+def _executors(job: DeployedWorkload) -> dict[str, Any]:
     driver, executors = _pods(job, "driver"), _pods(job, "executor")
     ingress = [{"from": [driver, executors], "ports": _tcp(BLOCK_MANAGER_PORT)}]
     egress = [
@@ -59,10 +59,10 @@ def _executors(job: DeployedJob) -> dict[str, Any]:
     return _policy(job, "executors", {"podSelector": {"matchLabels": job.selector("executor")}, **_rules(ingress, egress)})
 
 
-def _outside(job: DeployedJob) -> dict[str, Any]:
+def _outside(job: DeployedWorkload) -> dict[str, Any]:
     """External connections of driver and executors."""
     egress = outside_rules({*job.broker_ports, *job.connection_ports})
-    everyone = {"matchLabels": {JOB_LABEL: job.name}}
+    everyone = {"matchLabels": {JOB_LABEL: job.owner}}
     return _policy(job, "outside", {"podSelector": everyone, "policyTypes": ["Egress"], "egress": egress})
 
 
@@ -88,7 +88,7 @@ def _rules(ingress: list[dict[str, Any]], egress: list[dict[str, Any]]) -> dict[
     return {"policyTypes": ["Ingress", "Egress"], "ingress": ingress, "egress": egress}
 
 
-def _pods(job: DeployedJob, component: Component) -> dict[str, Any]:
+def _pods(job: DeployedWorkload, component: Component) -> dict[str, Any]:
     return {"podSelector": {"matchLabels": job.selector(component)}}
 
 
@@ -96,7 +96,7 @@ def _tcp(*ports: int) -> list[dict[str, Any]]:
     return [{"protocol": "TCP", "port": port} for port in ports]
 
 
-def _policy(job: DeployedJob, name: str, spec: dict[str, Any]) -> dict[str, Any]:
+def _policy(job: DeployedWorkload, name: str, spec: dict[str, Any]) -> dict[str, Any]:
     return {
         "apiVersion": "networking.k8s.io/v1",
         "kind": "NetworkPolicy",

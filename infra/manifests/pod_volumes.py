@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from penstock.infra.manifests.deployed_job import Component, DeployedJob
+from penstock.infra.manifests.deployed_job import Component, DeployedWorkload
 from penstock.infra.manifests.pod_security import LOCAL_DIRS, TEMPORARY, WORK
 from penstock.sizing.ephemeral_storage import VolumeLimits, has_own_local_dirs, volume_limits
 
@@ -12,7 +12,7 @@ from penstock.sizing.ephemeral_storage import VolumeLimits, has_own_local_dirs, 
 SCRATCH = "spark-local-dir-1"
 
 
-def pod_volumes(job: DeployedJob, component: Component, *, scratch: bool) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+def pod_volumes(job: DeployedWorkload, component: Component, *, scratch: bool) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
     """The volumes, and their mounts in the container.
 
     Args:
@@ -28,7 +28,7 @@ def pod_volumes(job: DeployedJob, component: Component, *, scratch: bool) -> tup
     return [_volume(name, limit_mib) for name, (_, limit_mib) in volumes.items()], mounts
 
 
-def scratch_conf(job: DeployedJob, component: Component) -> dict[str, str]:
+def scratch_conf(job: DeployedWorkload, component: Component) -> dict[str, str]:
     """Spark's settings for the volume of the local directory of a pod that it creates.
 
     Returns:
@@ -41,7 +41,7 @@ def scratch_conf(job: DeployedJob, component: Component) -> dict[str, str]:
     return {f"{at}.mount.path": LOCAL_DIRS, f"{at}.options.sizeLimit": f"{limit_mib}Mi"}
 
 
-def _limits(job: DeployedJob, component: Component) -> VolumeLimits:
+def _limits(job: DeployedWorkload, component: Component) -> VolumeLimits:
     plan = job.plan
     driver = component == "driver"
     pod, needs = (plan.pods.driver, plan.driver_storage) if driver else (plan.pods.executor, plan.executor_storage)

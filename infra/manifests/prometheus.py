@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -91,13 +92,15 @@ class ScrapedJob:
         name: of the job.
         driver_address: of its driver in the cluster's DNS, independent of its pod.
         bounded: whether it ends on its own, so that its driver's absence is not an error.
-        trigger_ms: between its micro-batches, in ms; 0 for a bounded one.
+        trigger_ms: between its micro-batches, in ms; 0 for a bounded one; of a session the longest of its jobs.
+        members: jobs of a session; empty: it is a job.
     """
 
     name: str
     driver_address: str
     bounded: bool
     trigger_ms: int = 0
+    members: Sequence[str] = ()
 
 
 @dataclass(frozen=True)
@@ -324,10 +327,15 @@ def _drivers(name: str, path: str, jobs: Sequence[ScrapedJob]) -> dict[str, Any]
         for label, regexes in (("of", RENAMED_BY_PART), ("query", RENAMED_BY_QUERY))
         for regex in regexes
     ]
-    renamed = labels + [
-        {"source_labels": ["__name__"], "regex": regex, "target_label": "__name__", "replacement": replacement}
-        for regex, replacement in (RENAMED | RENAMED_BY_PART | RENAMED_BY_QUERY).items()
-    ]
+    of_sessions = [relabelling for job in jobs for relabelling in _of_members(job.members)]
+    renamed = (
+        of_sessions
+        + labels
+        + [
+            {"source_labels": ["__name__"], "regex": regex, "target_label": "__name__", "replacement": replacement}
+            for regex, replacement in (RENAMED | RENAMED_BY_PART | RENAMED_BY_QUERY).items()
+        ]
+    )
     # Each gauge appears twice, with the same value.
     twice = {"source_labels": ["__name__"], "regex": f"{_PREFIX}.+_Number", "action": "drop"}
     # Spark's types are unknown to Prometheus, and its application id would make each restart a new series.
@@ -340,6 +348,29 @@ def _drivers(name: str, path: str, jobs: Sequence[ScrapedJob]) -> dict[str, Any]
         "static_configs": targets,
         "metric_relabel_configs": [twice, *renamed, own],
     }
+
+
+def _of_members(members: Sequence[str]) -> list[dict[str, Any]]:
+    """Of the gauges of jobs in a session: the label with the job's name in place of the session's, and the names of a driver of one job.
+
+    Spark's servlet makes underscores of what is neither a letter nor a digit, so that the name of a job may begin as another one's does: of
+    a gauge the longest name is taken first, after which it has no job's name; of a query, which keeps its name, last.
+    """
+    longest_first = sorted(members, key=len, reverse=True)
+    made = {job: re.sub(r"[^a-zA-Z0-9]", "_", job) for job in members}
+    gauges = [
+        relabelling
+        for job in longest_first
+        for relabelling in (
+            _replaced(f"{_PREFIX}DAGScheduler_penstock_job_{made[job]}_.+", JOB_LABEL, job),
+            _replaced(f"({_PREFIX}DAGScheduler_penstock)_job_{made[job]}_(.+)", "__name__", "${1}_${2}"),
+        )
+    ]
+    return gauges + [_replaced(f"{_PREFIX}spark_streaming_{made[job]}(_.+)?_.+", JOB_LABEL, job) for job in reversed(longest_first)]
+
+
+def _replaced(regex: str, label: str, replacement: str) -> dict[str, Any]:
+    return {"source_labels": ["__name__"], "regex": regex, "target_label": label, "replacement": replacement}
 
 
 def _fluent_bit() -> dict[str, Any]:

@@ -9,14 +9,14 @@ from __future__ import annotations
 from typing import Any
 
 from penstock.infra.manifests.client_mode_conf import claims_volumes
-from penstock.infra.manifests.deployed_job import DeployedJob
+from penstock.infra.manifests.deployed_job import DeployedWorkload
 
 _GROUP = "rbac.authorization.k8s.io"
 _POD_VERBS = ["create", "delete", "deletecollection", "get", "list", "patch", "watch"]
 _CLAIM_VERBS = ["create", "delete", "deletecollection", "get", "list", "patch"]
 
 
-def role(job: DeployedJob) -> dict[str, Any]:
+def role(job: DeployedWorkload) -> dict[str, Any]:
     """The role of the driver's service account."""
     rules = [{"apiGroups": [""], "resources": ["pods"], "verbs": _POD_VERBS}]
     if claims_volumes(job.plan.spark_conf):
@@ -24,7 +24,7 @@ def role(job: DeployedJob) -> dict[str, Any]:
     return {"apiVersion": f"{_GROUP}/v1", "kind": "Role", "metadata": _metadata(job), "rules": rules}
 
 
-def role_binding(job: DeployedJob) -> dict[str, Any]:
+def role_binding(job: DeployedWorkload) -> dict[str, Any]:
     """Binds the role to the driver's service account only."""
     account = {"kind": "ServiceAccount", "name": job.service_account("driver"), "namespace": job.namespace}
     return {
@@ -36,5 +36,5 @@ def role_binding(job: DeployedJob) -> dict[str, Any]:
     }
 
 
-def _metadata(job: DeployedJob) -> dict[str, Any]:
+def _metadata(job: DeployedWorkload) -> dict[str, Any]:
     return {"name": job.driver_name, "namespace": job.namespace, "labels": job.labels("driver")}

@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from penstock.infra.manifests.client_mode_conf import claims_volumes
-from penstock.infra.manifests.deployed_job import DeployedJob
-from penstock.infra.manifests.upgrade_check import requested
+from penstock.infra.manifests.deployed_job import DeployedWorkload
 
 # While the executors of a lost driver are still terminating, those of the next one start.
 EXECUTORS_AT_A_RESTART = 2
 
 
-def resource_quota(job: DeployedJob) -> dict[str, Any]:
-    """The quota: one driver, twice the executors, and the check before an upgrade."""
-    driver, executor, check = job.plan.pods.driver, job.plan.pods.executor, requested(job)
+def resource_quota(job: DeployedWorkload, check: Mapping[str, int]) -> dict[str, Any]:
+    """The quota: one driver, twice the executors, and the check before an upgrade, of which there is one at a time.
+
+    Args:
+        job: the job, or the session.
+        check: requests of the check, as `penstock.infra.manifests.upgrade_check.requested`.
+    """
+    driver, executor = job.plan.pods.driver, job.plan.pods.executor
     executors = EXECUTORS_AT_A_RESTART * executor.count
     memory = f"{driver.memory_mib + executors * executor.memory_mib + check['memory_mib']}Mi"
     storage_mib = driver.request_ephemeral_storage_mib + executors * executor.request_ephemeral_storage_mib + check["storage_mib"]
@@ -35,7 +40,7 @@ def resource_quota(job: DeployedJob) -> dict[str, Any]:
     return {"apiVersion": "v1", "kind": "ResourceQuota", "metadata": _metadata(job), "spec": {"hard": hard}}
 
 
-def limit_range(job: DeployedJob) -> dict[str, Any]:
+def limit_range(job: DeployedWorkload) -> dict[str, Any]:
     """No container is larger than the largest planned one; a container without requests, such as one for debugging, gets small defaults."""
     largest_mib = max(job.plan.pods.driver.memory_mib, job.plan.pods.executor.memory_mib)
     little = f"{min(256, largest_mib)}Mi"
@@ -48,5 +53,5 @@ def limit_range(job: DeployedJob) -> dict[str, Any]:
     return {"apiVersion": "v1", "kind": "LimitRange", "metadata": _metadata(job), "spec": {"limits": [limit]}}
 
 
-def _metadata(job: DeployedJob) -> dict[str, Any]:
+def _metadata(job: DeployedWorkload) -> dict[str, Any]:
     return {"name": "planned", "namespace": job.namespace, "labels": job.labels()}

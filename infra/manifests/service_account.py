@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from penstock.infra.manifests.deployed_job import Component, DeployedJob
+from penstock.infra.manifests.deployed_job import Component, DeployedWorkload
 
 ROLE_ANNOTATION = "penstock.dev/role-arn"
 
 
-def service_account(job: DeployedJob, component: Component) -> dict[str, Any]:
+def service_account(job: DeployedWorkload, component: Component) -> dict[str, Any]:
     """One of the two. Its AWS role comes from pod identity; the annotation is only informative.
 
     Args:

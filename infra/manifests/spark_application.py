@@ -14,13 +14,21 @@ from typing import Any
 from penstock.infra.manifests.client_mode_conf import CONFIGURATION_FOLDER, DEFAULTS, deployment_conf
 from penstock.infra.manifests.config_map import RUNTIME, SPEC, config_map, runtime_configuration
 from penstock.infra.manifests.deployed_job import DeployedJob
-from penstock.infra.manifests.driver_pod import TERMINATION_FILE, configuration_volume, driver_annotations, driver_environment, stop_s
+from penstock.infra.manifests.driver_pod import (
+    TERMINATION_FILE,
+    configuration_volume,
+    driver_annotations,
+    driver_environment,
+    program_of,
+    stop_s,
+)
 from penstock.infra.manifests.executor_pod_template import executor_pod_template
 from penstock.infra.manifests.job import foundation
 from penstock.infra.manifests.pod import placed, storage_resources
 from penstock.infra.manifests.pod_security import container_security_context, pod_security_context
 from penstock.infra.manifests.pod_volumes import pod_volumes, scratch_conf
 from penstock.infra.manifests.rbac import role, role_binding
+from penstock.infra.manifests.upgrade_check import requested
 
 API_VERSION = "spark.apache.org/v1"
 PROGRAM = "local:///opt/penstock/run.py"
@@ -39,7 +47,7 @@ def operated_manifests(job: DeployedJob) -> list[dict[str, Any]]:
     Args:
         job: as for `penstock.infra.manifests.job.job_manifests`.
     """
-    return [*foundation(job), role(job), role_binding(job), _config_map(job), spark_application(job)]
+    return [*foundation(job, requested(job)), role(job), role_binding(job), _config_map(job), spark_application(job)]
 
 
 def spark_application(job: DeployedJob) -> dict[str, Any]:
@@ -94,7 +102,7 @@ def _driver_template(job: DeployedJob) -> dict[str, Any]:
         "volumes": [*volumes, volume],
         **placed(job.driver),
     }
-    return {"metadata": {"labels": job.labels("driver"), "annotations": driver_annotations(job)}, "spec": spec}
+    return {"metadata": {"labels": job.labels("driver"), "annotations": driver_annotations(program_of(job))}, "spec": spec}
 
 
 def _executor_template(job: DeployedJob) -> dict[str, Any]:

@@ -21,9 +21,12 @@ from penstock.infra.manifests.pod_security import (
     pod_security_context,
 )
 from penstock.jobs.configuration.runtime import READY_FILE_VARIABLE
+from penstock.jobs.configuration.session import AppArchive
 from penstock.sizing.placement.resources import EPHEMERAL_STORAGE
 
 COMPONENT = "upgrade-check"
+# The archive of an app that the image does not have.
+APP = "app.json"
 # A node that has to boot, an image that is pulled, and the analysis; less than a release waits for a hook.
 DEADLINE_S = 480
 # Of pods that are killed, or that do not reach S3. A refusal is not tried again.
@@ -49,10 +52,16 @@ _SETTINGS = (
 )
 
 
-def upgrade_check(job: DeployedJob) -> list[dict[str, Any]]:
-    """A ConfigMap with what the new driver would read, and the Job that checks it."""
-    config_map = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": _metadata(job, weight=-1), "data": _files(job)}
-    return [config_map, {"apiVersion": "batch/v1", "kind": "Job", "metadata": _metadata(job, weight=0), "spec": _job(job)}]
+def upgrade_check(job: DeployedJob, app: AppArchive | None = None) -> list[dict[str, Any]]:
+    """A ConfigMap with what the new driver would read, and the Job that checks it.
+
+    Args:
+        job: the job, with a driver of its own or in a session.
+        app: its app in place of the one in the image; None: the image has it.
+    """
+    files = {**_files(job), **({} if app is None else {APP: app.model_dump_json(by_alias=True)})}
+    config_map = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": _metadata(job, weight=-1), "data": files}
+    return [config_map, {"apiVersion": "batch/v1", "kind": "Job", "metadata": _metadata(job, weight=0), "spec": _job(job, app)}]
 
 
 def requested(job: DeployedJob) -> dict[str, int]:
@@ -96,7 +105,7 @@ def _files(job: DeployedJob) -> dict[str, str]:
     return {**job.schemas, SPEC: job.spec_text, RUNTIME: runtime.model_dump_json(by_alias=True, indent=2)}
 
 
-def _job(job: DeployedJob) -> dict[str, Any]:
+def _job(job: DeployedJob, app: AppArchive | None) -> dict[str, Any]:
     refused = {"action": "FailJob", "onExitCodes": {"containerName": COMPONENT, "operator": "In", "values": [_REFUSED]}}
     disrupted = {"action": "Ignore", "onPodConditions": [{"type": "DisruptionTarget", "status": "True"}]}
     return {
@@ -106,11 +115,11 @@ def _job(job: DeployedJob) -> dict[str, Any]:
         "activeDeadlineSeconds": DEADLINE_S,
         "ttlSecondsAfterFinished": _KEPT_S,
         "podFailurePolicy": {"rules": [refused, disrupted]},
-        "template": {"metadata": {"labels": _labels(job)}, "spec": _pod(job)},
+        "template": {"metadata": {"labels": _labels(job)}, "spec": _pod(job, app)},
     }
 
 
-def _pod(job: DeployedJob) -> dict[str, Any]:
+def _pod(job: DeployedJob, app: AppArchive | None) -> dict[str, Any]:
     volumes: list[dict[str, Any]] = [{"name": name, "emptyDir": {"sizeLimit": f"{_VOLUME_MIB}Mi"}} for name in _VOLUMES]
     configuration = {"name": "configuration", "configMap": {"name": _name(job), "defaultMode": 0o444}}
     return {
@@ -120,13 +129,18 @@ def _pod(job: DeployedJob) -> dict[str, Any]:
         "enableServiceLinks": False,
         "restartPolicy": "Never",
         "securityContext": pod_security_context(),
-        "containers": [_container(job)],
+        "containers": [_container(job, app)],
         "volumes": [*volumes, configuration],
         **placed(job.driver),
     }
 
 
-def _container(job: DeployedJob) -> dict[str, Any]:
+def _arguments(app: AppArchive | None) -> list[str]:
+    given = [] if app is None else ["--app", f"{CONFIGURATION_FOLDER}/{APP}"]
+    return [f"{CONFIGURATION_FOLDER}/{RUNTIME}", *given]
+
+
+def _container(job: DeployedJob, app: AppArchive | None) -> dict[str, Any]:
     size = requested(job)
     memory, storage = f"{size['memory_mib']}Mi", {EPHEMERAL_STORAGE: f"{size['storage_mib']}Mi"}
     mounts: list[dict[str, Any]] = [{"name": name, "mountPath": path} for name, path in _VOLUMES.items()]
@@ -134,7 +148,7 @@ def _container(job: DeployedJob) -> dict[str, Any]:
         "name": COMPONENT,
         "image": job.image,
         "imagePullPolicy": "IfNotPresent",
-        "command": ["/usr/bin/tini", "--", PYTHON, "-m", "penstock.jobs.driver.upgrade_check", f"{CONFIGURATION_FOLDER}/{RUNTIME}"],
+        "command": ["/usr/bin/tini", "--", PYTHON, "-m", "penstock.jobs.driver.upgrade_check", *_arguments(app)],
         "env": [one for one in driver_environment(job) if one["name"] != READY_FILE_VARIABLE],
         "resources": {
             "requests": {"cpu": f"{size['cpu_millicores']}m", "memory": memory, **storage},

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -14,10 +15,11 @@ from penstock.infra.constructs.role import MAX_NAME, Role, pod_identity_trust
 from penstock.infra.environment import Environment
 from penstock.infra.job_connections import refuse_unknown_connections, secrets_of
 from penstock.infra.job_folders import refuse_inputs_that_begin_alike, refuse_shared_folders
-from penstock.infra.job_rights import Brokers, Buckets, statements
+from penstock.infra.job_rights import Brokers, Buckets, statements, union
 from penstock.infra.manifests import topics_job
 from penstock.infra.manifests.deployed_job import Component, namespace, service_account
-from penstock.infra.plans import EnvironmentPlans, JobPlan
+from penstock.infra.plans import EnvironmentPlans
+from penstock.infra.policies import Statement
 from penstock.infra.short_names import shortened
 from penstock.infra.stacks.kafka import IAM_PORT
 from penstock.infra.topic_rights import by_brokers
@@ -78,14 +80,14 @@ class JobsOutputs:
     """Outputs for other stacks.
 
     Args:
-        role_arns: job -> the role of its pods.
+        role_arns: job, or session -> the role of its pods.
     """
 
     role_arns: dict[str, str]
 
 
 class JobsStack(AwsStack):
-    """A role for each job, for the pods of its two service accounts and no others; and the cluster's access to the brokers.
+    """A role for each job, or session, for the pods of its two service accounts and no others; and the cluster's access to the brokers.
 
     Args:
         scope: the app.
@@ -117,30 +119,33 @@ class JobsStack(AwsStack):
             service=f"s3.{environment.spec.region}.{partition.dns_suffix}",
         )
         brokers = _brokers(kafka)
-        self.outputs = JobsOutputs({job.name: self._role(job, buckets, brokers) for job in plans.jobs})
+        granted = {job.name: statements(job.spec, buckets, brokers, secrets_of(job.spec, environment)) for job in plans.jobs}
+        shared = {one.name: union([granted[job] for job in one.plan.jobs]) for one in plans.sessions}
+        own = {**{job.name: granted[job.name] for job in plans.apart}, **shared}
+        self.outputs = JobsOutputs({name: self._role(name, rights) for name, rights in own.items()})
         if needs_topics_role(environment):
             self._topics_role()
         if kafka.security_group_id is not None:
             self._open_brokers(kafka.security_group_id, BROKER_PORTS[kafka.security])
         self.export(self.outputs)
 
-    def _role(self, job: JobPlan, buckets: Buckets, brokers: Brokers | None) -> str:
-        """The role's ARN."""
+    def _role(self, job: str, rights: Sequence[Statement]) -> str:
+        """The ARN of the role of a job, or of a session."""
         role = Role(
             self,
-            f"job-{job.name}",
-            name=shortened(f"{self.environment.prefix}-job-{job.name}", MAX_NAME),
+            f"job-{job}",
+            name=shortened(f"{self.environment.prefix}-job-{job}", MAX_NAME),
             trusted=pod_identity_trust(self.environment, self._partition),
-            statements=statements(job.spec, buckets, brokers, secrets_of(job.spec, self.environment)),
+            statements=rights,
         )
         for component in _COMPONENTS:
-            account = service_account(job.name, component)
+            account = service_account(job, component)
             module = aws.eks_pod_identity_association
             module.EksPodIdentityAssociation(
                 self,
                 f"identity-{account}",
                 cluster_name=self._cluster.cluster_name,
-                namespace=namespace(job.name),
+                namespace=namespace(job),
                 service_account=account,
                 role_arn=role.arn,
             ).override_logical_id(f"job-{account}")

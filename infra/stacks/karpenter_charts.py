@@ -156,7 +156,7 @@ def _node_pools(environment: Environment, nodes: Nodes, plans: EnvironmentPlans)
     """The pools of the environment; missing limits are derived from its jobs."""
     limits = {}
     if plans.cluster is not None:
-        limits = pool_limits({job.name: job.plan for job in plans.jobs}, plans.cluster, nodes.limit_headroom)
+        limits = pool_limits(plans.workloads, plans.cluster, nodes.limit_headroom)
     if plans.together is not None:
         leave_drivers_alone(environment, plans.together.nodes)
     return [

@@ -19,7 +19,7 @@ from penstock.infra.environment import Environment
 from penstock.infra.job_alarms import job_alarms
 from penstock.infra.log_encryption import log_group_arn, logs_service
 from penstock.infra.manifests import fluent_bit, prometheus
-from penstock.infra.plans import EnvironmentPlans
+from penstock.infra.plans import EnvironmentPlans, SessionOfJobs
 from penstock.infra.policies import Statement, allow, allow_service, document, tls_only
 
 STACK = "observability"
@@ -114,7 +114,8 @@ class ObservabilityStack(AwsStack):
         self._dns_suffix: str = partition.dns_suffix
         key_arn = self._key()
         topic_arn = self._topic(key_arn)
-        jobs = [self._job(job.name, job.spec.job.spec.trigger, key_arn, topic_arn) for job in plans.jobs]
+        jobs = [self._job(job.name, job.spec.job.spec.trigger, key_arn, topic_arn) for job in plans.apart]
+        jobs += [self._session(plans, session, key_arn, topic_arn) for session in plans.sessions]
         if karpenter is not None and karpenter.interruption_queue is not None:
             self._interruptions(karpenter.interruption_queue, topic_arn)
         nodes = self._nodes(cluster, key_arn, topic_arn)
@@ -170,6 +171,19 @@ class ObservabilityStack(AwsStack):
             key_arn=key_arn,
             alarms=job_alarms(trigger, self._spec.alarms),
             topic_arn=topic_arn,
+        )
+
+    def _session(self, plans: EnvironmentPlans, session: SessionOfJobs, key_arn: str, topic_arn: str) -> WatchedJob:
+        """One log group, with the alarms of each job."""
+        return WatchedJob(
+            self,
+            session.name,
+            environment=self.environment,
+            log_group=f"{self._log_group}/{session.name}",
+            key_arn=key_arn,
+            alarms=(),
+            topic_arn=topic_arn,
+            members={job.name: job_alarms(job.spec.job.spec.trigger, self._spec.alarms) for job in plans.jobs_of(session)},
         )
 
     def _nodes(self, cluster: Cluster | None, key_arn: str, topic_arn: str) -> WatchedNodes | None:

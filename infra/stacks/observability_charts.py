@@ -11,7 +11,7 @@ from penstock.infra.constructs.local_chart import LocalChart
 from penstock.infra.environment import Environment
 from penstock.infra.errors import DaemonSetNotSized
 from penstock.infra.image_lock import pinned
-from penstock.infra.manifests.deployed_job import namespace
+from penstock.infra.manifests.deployed_job import driver_address
 from penstock.infra.manifests.fluent_bit import DAEMON_SET, Logging, Search, fluent_bit
 from penstock.infra.manifests.fluent_bit import IMAGE as FLUENT_BIT_IMAGE
 from penstock.infra.manifests.pod import tolerations
@@ -19,7 +19,7 @@ from penstock.infra.manifests.prometheus import IMAGE as PROMETHEUS_IMAGE
 from penstock.infra.manifests.prometheus import Monitoring, ScrapedJob, prometheus
 from penstock.infra.node_alarms import pending_minutes
 from penstock.infra.parts.nodes import DaemonSetRequest
-from penstock.infra.plans import EnvironmentPlans
+from penstock.infra.plans import EnvironmentPlans, SessionOfJobs
 from penstock.infra.system_pods import system_pods
 
 STACK = "observability-charts"
@@ -75,7 +75,8 @@ def _logging(environment: Environment, plans: EnvironmentPlans, observability: O
     return Logging(
         environment=environment.name,
         region=environment.spec.region,
-        jobs=tuple(job.name for job in plans.jobs),
+        jobs=tuple(plans.workloads),
+        sessions=tuple(session.name for session in plans.sessions),
         log_group=observability.log_group,
         karpenter_log_group=observability.karpenter_log_group,
         search=_search(environment, observability),
@@ -112,7 +113,10 @@ def _monitoring(environment: Environment, plans: EnvironmentPlans, observability
     return Monitoring(
         environment=environment.name,
         region=environment.spec.region,
-        jobs=tuple(_scraped(job.name, job.spec.job.spec.trigger) for job in plans.jobs),
+        jobs=(
+            *(_scraped(job.name, job.spec.job.spec.trigger) for job in plans.apart),
+            *(_scraped_session(plans, session) for session in plans.sessions),
+        ),
         alarms=alarms,
         pending_minutes=pending_minutes(alarms, environment.spec.nodes),
         workspace=observability.prometheus_endpoint,
@@ -125,9 +129,10 @@ def _monitoring(environment: Environment, plans: EnvironmentPlans, observability
 
 def _scraped(name: str, trigger: int | Literal["availableNow"]) -> ScrapedJob:
     bounded = trigger == "availableNow"
-    return ScrapedJob(name, _driver_address(name), bounded, 0 if trigger == "availableNow" else trigger)
+    return ScrapedJob(name, driver_address(name), bounded, 0 if trigger == "availableNow" else trigger)
 
 
-def _driver_address(job: str) -> str:
-    """As `penstock.infra.manifests.deployed_job.DeployedJob.driver_address`, which needs more than the name."""
-    return f"{job}-driver-0.{job}-driver.{namespace(job)}.svc"
+def _scraped_session(plans: EnvironmentPlans, session: SessionOfJobs) -> ScrapedJob:
+    triggers = [job.spec.job.spec.trigger for job in plans.jobs_of(session)]
+    longest_ms = max((trigger for trigger in triggers if trigger != "availableNow"), default=0)
+    return ScrapedJob(session.name, driver_address(session.name), False, longest_ms, session.plan.jobs)

@@ -7,20 +7,14 @@ import sys
 import threading
 import traceback
 from collections.abc import Mapping
-from contextlib import suppress
-from typing import Any
-
-from pyspark import SparkContext
 
 from penstock.jobs.driver.errors import NoProgress, QueryFailed
 from penstock.jobs.driver.micro_batch import Emit
 from penstock.jobs.driver.pod import leave_message
-from penstock.jobs.driver.watch import within
+from penstock.jobs.driver.spark import DriverSpark
 from penstock.jobs.stream.task_errors import first_line
 from penstock.sizing.errors import PenstockError
 
-# Spark's stop cancels its tasks and deletes the executors' pods, in seconds. One that hangs as its query does is not waited for.
-_STOP_S = 20.0
 # Source: Spark 4.3.0, SparkContext.assertNotStopped.
 _STOPPED = "Cannot call methods on a stopped SparkContext"
 
@@ -30,10 +24,12 @@ class Ending:
 
     Args:
         emit: reports an event.
+        spark: of the driver.
     """
 
-    def __init__(self, emit: Emit) -> None:
+    def __init__(self, emit: Emit, spark: DriverSpark) -> None:
         self._emit = emit
+        self._spark = spark
         self._first = threading.Lock()
 
     def stopped(self) -> int:
@@ -56,10 +52,7 @@ class Ending:
             print(fault.render(), file=sys.stderr, flush=True)
             self._last("failed", _described(fault))
             leave_message(fault)
-            context: Any = SparkContext._active_spark_context
-            if context is not None:
-                within(_STOP_S, context.stop)
-                _kill_jvm(context)
+            self._spark.abort()
         finally:
             sys.stdout.flush()
             sys.stderr.flush()
@@ -81,11 +74,3 @@ def _unexpected(error: Exception) -> QueryFailed:
 
 def _described(error: PenstockError) -> dict[str, object]:
     return {"errors": [fault.as_json() for fault in error.errors]}
-
-
-def _kill_jvm(context: Any) -> None:
-    """Kills the JVM that this process has started; with spark-submit in cluster mode it is the parent, and ends with its program."""
-    process = getattr(context._gateway, "proc", None)
-    if process is not None:
-        with suppress(ProcessLookupError):
-            process.kill()

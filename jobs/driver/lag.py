@@ -77,15 +77,17 @@ class Gauges:
 
     Args:
         session: whose driver they belong to.
+        prefix: what takes the place of `PREFIX` in their names: of a job of a session, ``penstock.job.<job>.``.
     """
 
-    def __init__(self, session: SparkSession) -> None:
+    def __init__(self, session: SparkSession, prefix: str = PREFIX) -> None:
         self._session = session
+        self._prefix = prefix
         self._registry: Any = session._jsparkSession.sparkContext().dagScheduler().metricsSource().metricRegistry()
         self._shown: dict[str, Any] = {}
         # The registry outlives a job if several run in one session, one after another.
         for name in list(self._registry.getNames()):
-            if name.startswith(PREFIX):
+            if name.startswith(prefix):
                 self._registry.remove(name)
         self._lag_records = self._gauge(LAG_RECORDS)
         # A restarted driver has a new value, whatever pod it runs in: alerts count the changes.
@@ -104,8 +106,9 @@ class Gauges:
 
     def _gauge(self, name: str) -> Any:
         assert self._session._jvm is not None
+        shown = f"{self._prefix}{name.removeprefix(PREFIX)}"
         # By its whole name: py4j looks for a class of each part of a path, in all jars.
-        return self._registry.register(name, getattr(self._session._jvm, "com.codahale.metrics.DefaultSettableGauge")(0))
+        return self._registry.register(shown, getattr(self._session._jvm, "com.codahale.metrics.DefaultSettableGauge")(0))
 
 
 class ShowsLag(Protocol):

@@ -33,7 +33,6 @@ from functools import cached_property
 from pathlib import Path
 from typing import TextIO
 
-from py4j.protocol import Py4JError
 from pyspark.sql import SparkSession
 
 from penstock.jobs.configuration.kafka_access import KafkaAccess
@@ -51,12 +50,12 @@ from penstock.jobs.driver.given_up import GivenUp, Repetitions
 from penstock.jobs.driver.going_on import begun, refuse_a_socket
 from penstock.jobs.driver.lag import Gauges
 from penstock.jobs.driver.micro_batch import Emit
-from penstock.jobs.driver.old_executors import delete_old_executors
 from penstock.jobs.driver.planning import QueryPlan, planned
-from penstock.jobs.driver.pod import forget_ready, pod_conf, this_driver
+from penstock.jobs.driver.pod import forget_ready, this_driver
 from penstock.jobs.driver.queries import Queries
 from penstock.jobs.driver.readiness import Readiness
 from penstock.jobs.driver.restarts import Restarts
+from penstock.jobs.driver.spark import DriverSpark, OwnSpark
 from penstock.jobs.driver.start_offsets import StartOffsets
 from penstock.jobs.driver.watch import within
 from penstock.jobs.kafka.brokers import Brokers
@@ -81,17 +80,24 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("configuration", type=Path)
     parser.add_argument("--events", type=Path, help="a file or pipe for the events; standard output by default")
     parsed = parser.parse_args(arguments)
-    stop = threading.Event()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda *_: stop.set())
+    stop = stop_requests()
     with parsed.events.open("a", encoding="utf-8") if parsed.events else contextlib.nullcontext(sys.stdout) as out:
         return _run(parsed.configuration, stop, EventWriter(out))
 
 
+def stop_requests() -> threading.Event:
+    """Set once this process gets SIGTERM or SIGINT."""
+    stop = threading.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: stop.set())
+    return stop
+
+
 def _run(configuration: Path, stop: threading.Event, emit: Emit) -> int:
-    ending = Ending(emit)
+    spark = OwnSpark()
+    ending = Ending(emit, spark)
     try:
-        Driver(RuntimeConfiguration.read(configuration), stop, emit, ending.abort).run()
+        Driver(RuntimeConfiguration.read(configuration), stop, emit, ending.abort, spark).run()
     except Exception as error:
         return ending.failed(error)
     return ending.stopped()
@@ -123,10 +129,19 @@ class Driver:
         stop: set from outside to stop the job.
         emit: reports an event.
         hung: called with the error of a query that hangs, by a thread that does not wait for it.
+        spark: of the driver.
     """
 
-    def __init__(self, configuration: RuntimeConfiguration, stop: threading.Event, emit: Emit, hung: Callable[[NoProgress], None]) -> None:
+    def __init__(
+        self,
+        configuration: RuntimeConfiguration,
+        stop: threading.Event,
+        emit: Emit,
+        hung: Callable[[NoProgress], None],
+        spark: DriverSpark | None = None,
+    ) -> None:
         self._configuration = configuration
+        self._spark = spark or OwnSpark()
         self._stop = stop
         self._abort = hung
         self._spec: SpecFile = load_overridden(Path(configuration.spec), configuration.parallelism)
@@ -157,12 +172,11 @@ class Driver:
                 return
             # The brokers first: unreachable brokers are reported before Spark's start has cost ten seconds.
             self._offsets.find(begun=self._offsets.by_group and self._begun)
-            delete_old_executors(self._spec.job.metadata.name)
             session = self._session()
             try:
                 self._run_in(session, lease)
             finally:
-                _stop(session)
+                self._spark.stop(session)
 
     def run_in(self, session: SparkSession) -> None:
         """Runs the job in an existing session. Raises as `run`."""
@@ -181,7 +195,7 @@ class Driver:
             connections=self._connections,
             kafka=self._kafka,
             emit=self._emit,
-            gauges=Gauges(session),
+            gauges=Gauges(session, self._spark.gauges),
             hung=self._hung,
             readiness=self._readiness,
             bounded=self._bounded,
@@ -259,12 +273,8 @@ class Driver:
             **retention_conf(job.spec),
             **self._configuration.spark_conf,
         }
-        # The log of an executor, and in local mode the driver's, then has the stacks of the Python functions that have not ended by then.
-        stacks = {"spark.python.worker.tracebackDumpIntervalSeconds": str(max(1, int(self._configuration.progress_timeout_s / 2)))}
-        conf = {**stacks, **given, **spark_session.counting_conf(open_windows=self._configuration.report_open_windows), **pod_conf()}
-        session = spark_session.build(job.metadata.name, self._configuration.master, conf, self._configuration.package_path)
-        session.sparkContext.setLogLevel("WARN")
-        return session
+        conf = {**given, **spark_session.counting_conf(open_windows=self._configuration.report_open_windows)}
+        return self._spark.session(job, self._configuration, conf)
 
     @property
     def _begun(self) -> bool:
@@ -328,12 +338,6 @@ class Driver:
                 topics.setdefault(source.group_id, set()).update(offsets.get(name, {}))
         groups = [GroupTopics(self._brokers(group), frozenset(some)) for group, some in topics.items() if some]
         return OffsetCommits(groups, lambda: lease.sure) if groups else None
-
-
-def _stop(session: SparkSession) -> None:
-    """Stops Spark. If its JVM has died, this fails too, and must not replace the failure that it died of."""
-    with contextlib.suppress(Py4JError, OSError):
-        session.stop()
 
 
 if __name__ == "__main__":

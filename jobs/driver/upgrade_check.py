@@ -18,6 +18,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from penstock.jobs.configuration.runtime import RuntimeConfiguration
+from penstock.jobs.configuration.session import AppArchive
 from penstock.jobs.driver import app, rewind
 from penstock.jobs.driver import session as spark_session
 from penstock.jobs.driver.bounded import refuse_after_the_end
@@ -35,6 +36,7 @@ from penstock.jobs.savepoints.starting import refuse_another_job, refuse_lost_qu
 from penstock.jobs.spec import JobSpec, SpecFile
 from penstock.jobs.spec.overriding import load_overridden
 from penstock.jobs.spec.stage_settings import SHUFFLE_PARTITIONS, stages_conf
+from penstock.jobs.storage.app_archive import unpack
 from penstock.jobs.storage.checkpoint import FINISHED, Checkpoint
 from penstock.jobs.storage.continuation import Continuation, InitialSavepoint, SavepointStart
 from penstock.jobs.storage.errors import BucketUnreachable, ConditionalWriteFailed
@@ -57,11 +59,22 @@ def main(arguments: list[str]) -> int:
     """Checks the job of a configuration file. Returns the exit code."""
     parser = argparse.ArgumentParser(prog="python -m penstock.jobs.driver.upgrade_check")
     parser.add_argument("configuration", type=Path)
+    parser.add_argument("--app", type=Path, help="file that says where the app's archive is, in place of the app in the image")
+    given = parser.parse_args(arguments)
     try:
-        print(check(RuntimeConfiguration.read(parser.parse_args(arguments).configuration)), flush=True)
+        with tempfile.TemporaryDirectory() as folder:
+            print(check(_with_app(RuntimeConfiguration.read(given.configuration), given.app, Path(folder))), flush=True)
     except Exception as failure:
         return _failed(failure)
     return 0
+
+
+def _with_app(configuration: RuntimeConfiguration, app: Path | None, folder: Path) -> RuntimeConfiguration:
+    """The configuration with an archive's modules before those of the image."""
+    if app is None:
+        return configuration
+    unpack(AppArchive.model_validate_json(app.read_text(encoding="utf-8")), folder)
+    return configuration.model_copy(update={"app_path": (str(folder), *configuration.app_path)})
 
 
 def check(configuration: RuntimeConfiguration, analyze: Analysis | None = None) -> str:

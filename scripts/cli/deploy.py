@@ -110,7 +110,7 @@ def run(arguments: argparse.Namespace) -> int:
         # The client of Kubernetes takes long to import.
         from penstock.scripts.provisioning import shared_cluster
 
-        shared_cluster.check(aws, [job.name for job in planned.jobs])
+        shared_cluster.check(aws, list(planned.workloads))
     with workplace.held(workplace.folder_of(environment.name, arguments.out), "deploy") as folder:
         return _deploy(arguments, aws, planned, steps, folder)
 

@@ -70,7 +70,8 @@ def run(arguments: argparse.Namespace) -> int:
 def _planned(environment: Environment, name: str) -> JobPlan:
     """The job with its plan. The other jobs of the environment need not have one."""
     (spec,) = jobs_of(environment, [name])
-    (job,) = plans(environment.with_spec(jobs=[job for job in environment.spec.jobs if Path(job.spec) == spec.path])).jobs
+    alone = [job for job in environment.spec.jobs if Path(job.spec) == spec.path]
+    (job,) = plans(environment.with_spec(jobs=alone, sessions=[])).jobs
     return job
 
 

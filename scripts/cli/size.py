@@ -5,10 +5,11 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from penstock.infra.sessions import session_plans
 from penstock.scripts.checking.checks import Asked
 from penstock.scripts.cli.check import add_no_check_argument, check_first
 from penstock.scripts.cli.environment_argument import add_environment_option
@@ -24,10 +25,11 @@ from penstock.scripts.planning.planned_jobs import (
     planned_job,
     where,
 )
-from penstock.scripts.render import alternatives_table, node_picture, plan_table, together_table
+from penstock.scripts.render import alternatives_table, node_picture, plan_table, session_table, together_table
 from penstock.scripts.render.screen import screen_of
 from penstock.sizing.errors import Infeasible
 from penstock.sizing.plan.alternatives import Alternative, alternatives
+from penstock.sizing.plan.session import SessionPlan
 from penstock.sizing.plan.together import Together, plan_together
 from penstock.sizing.planned import SCHEMA_VERSION, Plan
 from penstock.sizing.violation import Violation
@@ -113,30 +115,40 @@ def _several(jobs: Sequence[PlannedJob], location: Where, arguments: argparse.Na
         raise WrongUsage(
             given=f"the environment {location.environment.name}", need=need, fix="size them one by one, or use another environment"
         )
+    own = {job.name: job.plan for job in jobs}
+    # Of which all jobs are here.
+    sessions = session_plans(location.environment, own, location.cluster)
     # They share nodes, of which nothing is known without instance types.
-    shared = None if location.cluster.catalog.is_unknown else plan_together({job.name: job.plan for job in jobs}, location.cluster)
+    shared = None if location.cluster.catalog.is_unknown else plan_together(own, location.cluster, sessions)
     if arguments.output == "table":
-        _print_several(jobs, shared, explain=arguments.explain)
+        _print_several(jobs, sessions, shared, explain=arguments.explain)
     else:
         plans = {job.name: _document(job, explain=arguments.explain) for job in jobs}
         together = None if shared is None else shared.model_dump(mode="json", by_alias=True)
-        sys.stdout.write(as_text({"schemaVersion": SCHEMA_VERSION, "jobs": plans, "together": together}, arguments.output))
-    feasible = all(job.plan.feasible for job in jobs) if shared is None else shared.feasible
+        of_sessions = {name: session.model_dump(mode="json", by_alias=True) for name, session in sessions.items()}
+        document = {"schemaVersion": SCHEMA_VERSION, "jobs": plans, "sessions": of_sessions, "together": together}
+        sys.stdout.write(as_text(document, arguments.output))
+    apart = all(plan.feasible for plan in own.values()) and all(session.feasible for session in sessions.values())
+    feasible = apart if shared is None else shared.feasible
     return 0 if feasible else Infeasible.exit_code
 
 
-def _print_several(jobs: Sequence[PlannedJob], shared: Together | None, *, explain: bool) -> None:
+def _print_several(jobs: Sequence[PlannedJob], sessions: Mapping[str, SessionPlan], shared: Together | None, *, explain: bool) -> None:
     screen = screen_of(sys.stdout, os.environ)
     for job in jobs:
         sys.stdout.write(plan_table.render(job.plan, job.name, screen) + "\n")
         if explain:
             sys.stdout.write(alternatives_table.render(_alternatives(job), screen))
             sys.stdout.write(plan_table.render_explanations(job.plan, screen) + "\n")
+    for name, session in sessions.items():
+        sys.stdout.write(session_table.render(name, session, screen) + "\n")
     if shared is not None:
         sys.stdout.write(together_table.render(shared, [job.name for job in jobs], screen))
         sys.stdout.write("\n" + node_picture.for_stream(shared.nodes, sys.stdout, os.environ))
     for job in jobs:
         _print_violations(job.plan.violations)
+    for session in sessions.values():
+        _print_violations(session.violations)
     _print_violations(() if shared is None else shared.violations)
 
 

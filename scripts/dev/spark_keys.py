@@ -84,6 +84,14 @@ def registered() -> Iterator[dict[str, Any]]:
         yield _entries(gateway.jvm, classes)
 
 
+def static() -> list[str]:
+    """The settings of `spark.sql.` that no Spark session can change, sorted."""
+    classes, _ = _from_the_jars()
+    with _gateway() as gateway:
+        sql = _sql(gateway.jvm)
+        return sorted(key for key in _entries(gateway.jvm, classes) if key.startswith("spark.sql.") and sql.isStaticConfigKey(key))
+
+
 def rendered() -> str:
     """The file."""
     head = [

@@ -72,8 +72,8 @@ class LintedEnvironment:
         if environment.spec.nodes is None or not environment.spec.jobs:
             return cluster
         try:
-            jobs = {job.name: job.plan for job in plans(environment).jobs}
-            return limited(cluster, pool_limits(jobs, cluster, environment.spec.nodes.limit_headroom))
+            running = plans(environment).workloads
+            return limited(cluster, pool_limits(running, cluster, environment.spec.nodes.limit_headroom))
         except PenstockError:
             # A job that can't be planned is reported by its planning; without its plan no limit is known.
             return cluster

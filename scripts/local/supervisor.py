@@ -9,10 +9,10 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Protocol
 
+from penstock.jobs.driver.backoff import Backoff
 from penstock.jobs.driver.errors import JobStopped
 from penstock.jobs.stream.streams import Tag
 from penstock.scripts.background.readiness import ready
@@ -23,35 +23,6 @@ from penstock.sizing.errors import PenstockError
 
 # How soon a request to stop is noticed.
 _LOOK_S = 0.5
-
-
-@dataclass(frozen=True)
-class Backoff:
-    """Seconds before the next start of a driver that has failed.
-
-    Source: Kubernetes' documentation, "Pod Lifecycle", "Container restart policy": 10 s, 20 s, 40 s and so on, at most 5 minutes, and from
-    the beginning after 10 minutes of running.
-
-    Args:
-        first_s: before the first restart, more than 0.
-        longest_s: at most.
-        forgotten_after_s: running time after which the next wait is the first again.
-    """
-
-    first_s: float = 10
-    longest_s: float = 300
-    forgotten_after_s: float = 600
-
-    def wait_s(self, last_s: float, ran_s: float) -> float:
-        """Seconds to wait.
-
-        Args:
-            last_s: waited before the driver that has ended; 0 if it was the first.
-            ran_s: how long that one has run, in seconds.
-        """
-        if last_s == 0 or ran_s >= self.forgotten_after_s:
-            return self.first_s
-        return min(2 * last_s, self.longest_s)
 
 
 class Driver(Protocol):

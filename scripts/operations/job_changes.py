@@ -24,9 +24,11 @@ from penstock.jobs.storage.continuation import InitialSavepoint
 from penstock.jobs.storage.generation import Generation
 from penstock.jobs.storage.job_folder import JobFolder
 from penstock.jobs.targets import targets
+from penstock.scripts.operations import session_restart
 from penstock.scripts.planning.quantities import Quantity, quantities
 from penstock.sizing.errors import PenstockError
 from penstock.sizing.plan import plan
+from penstock.sizing.planned import Plan
 
 if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
@@ -108,7 +110,7 @@ def job_changes(
     tags = image_tags(environment, [job.name for job in planned.jobs])
     bucket = environment.spec.buckets.checkpoints
     return [
-        _Compared(job, JobFolder(f"s3a://{bucket}/{job.name}", s3), tags[job.name], planned, app_path).changes()
+        _Compared(job, JobFolder(f"s3a://{bucket}/{job.name}", s3), tags[job.name], planned, environment, app_path).changes()
         for job in planned.jobs
         if not names or job.name in names
     ]
@@ -122,10 +124,20 @@ class _Compared:
         folder: of it.
         tag: of the image that is wanted.
         planned: all jobs of the environment.
+        environment: of them.
         app_path: folders of the apps.
     """
 
-    def __init__(self, wanted: JobPlan, folder: JobFolder, tag: str, planned: EnvironmentPlans, app_path: Sequence[Path]) -> None:
+    def __init__(
+        self,
+        wanted: JobPlan,
+        folder: JobFolder,
+        tag: str,
+        planned: EnvironmentPlans,
+        environment: Environment,
+        app_path: Sequence[Path],
+    ) -> None:
+        self._environment = environment
         self._wanted = wanted
         self._folder = folder
         self._tag = tag
@@ -140,7 +152,8 @@ class _Compared:
         before, notes = self._before(current)
         changes = (*(self._of_spec(before) if before else ()), *self._of_the_rest(current))
         effect = ORDER[max((ORDER.index(change.effect) for change in changes), default=0)]
-        differing, unplanned = self._quantities(before)
+        old, unplanned = self._plan_of(before)
+        differing = () if old is None else quantities(old, self._wanted.plan)
         state = self._state(effect, current)
         return JobChanges(
             job=self._wanted.name,
@@ -150,7 +163,7 @@ class _Compared:
             changes=changes,
             plan=differing,
             savepoint=self._saved(current) if state == "goes on with its state" else None,
-            notes=(*notes, *unplanned),
+            notes=(*notes, *unplanned, *(self._of_session(old, changes) if changes else ())),
         )
 
     def _state(self, effect: Effect, current: Generation) -> State:
@@ -203,15 +216,18 @@ class _Compared:
             why = "if the image is built with it"
             yield Change(what="penstock", before=current.versions.penstock, now=penstock, effect="restart", why=why)
 
-    def _quantities(self, before: SpecFile | None) -> tuple[tuple[Quantity, ...], tuple[str, ...]]:
-        """What differs in the plans of both specs, and what prevents them from being compared."""
+    def _of_session(self, old: Plan | None, changes: Sequence[Change]) -> tuple[str, ...]:
+        new_image = any(change.what in ("image", "penstock") for change in changes)
+        return session_restart.said(self._planned, self._environment, self._wanted.name, old, new_image=new_image)
+
+    def _plan_of(self, before: SpecFile | None) -> tuple[Plan | None, tuple[str, ...]]:
+        """The plan of the spec as it runs, and what prevents it."""
         if before is None:
-            return (), ()
+            return None, ()
         try:
-            old = plan(targets(before, self._app_path), self._planned.cluster)
+            return plan(targets(before, self._app_path), self._planned.cluster), ()
         except PenstockError as error:
-            return (), (f"the spec that runs can't be planned here: {error.errors[0].code}",)
-        return quantities(old, self._wanted.plan), ()
+            return None, (f"the spec that runs can't be planned here: {error.errors[0].code}",)
 
 
 def _penstock() -> str | None:

@@ -107,7 +107,7 @@ def _shared(aws: AwsAccess) -> str:
     # The client of Kubernetes takes long to import.
     from penstock.scripts.provisioning import shared_cluster
 
-    return shared_cluster.check(aws, [job.name for job in plans(aws.environment).jobs]) or ""
+    return shared_cluster.check(aws, list(plans(aws.environment).workloads)) or ""
 
 
 def _jobs_pods(aws: AwsAccess, address: ClusterAddress) -> list[Finding]:
@@ -117,7 +117,7 @@ def _jobs_pods(aws: AwsAccess, address: ClusterAddress) -> list[Finding]:
 
     try:
         with connected(address, lambda: eks_token(aws, address.name)) as api:
-            return job_pods.look(api, plans(aws.environment).jobs)
+            return job_pods.look(api, plans(aws.environment).workloads)
     except PenstockError as error:
         return [_failed("pods of the jobs", "their drivers and executors run", error)]
 

@@ -8,12 +8,12 @@ from typing import Any
 from kubernetes import client
 
 from penstock.infra.manifests.deployed_job import namespace
-from penstock.infra.plans import JobPlan
 from penstock.scripts.provisioning.draining import OF_PENSTOCK
 from penstock.scripts.provisioning.finding import OK, Finding, missing
 from penstock.scripts.provisioning.kubernetes_access import REQUEST_LIMIT_S, asked
 from penstock.scripts.render.node_shares import counted
-from penstock.sizing.planned import Plan
+from penstock.sizing.plan.session import SessionPlan
+from penstock.sizing.plan.workload import Workload
 
 _PURPOSE = "its driver and its executors run"
 _JOB, _ROLE = "penstock.dev/job", "spark-role"
@@ -26,12 +26,12 @@ _EVICTED = "Evicted"
 _OF_A_DISK = ("emptydir", "ephemeral", "inodes")
 
 
-def look(api: client.ApiClient, jobs: Sequence[JobPlan]) -> list[Finding]:
-    """Check the pods of each job.
+def look(api: client.ApiClient, running: Mapping[str, Workload]) -> list[Finding]:
+    """Check the pods of each job that has a driver of its own, and of each session.
 
     Args:
         api: client of the cluster's API.
-        jobs: of the environment, with their plans.
+        running: name -> plan, see `penstock.infra.plans.EnvironmentPlans.workloads`.
 
     Raises:
         KubernetesRefused: DEP-010.
@@ -43,8 +43,8 @@ def look(api: client.ApiClient, jobs: Sequence[JobPlan]) -> list[Finding]:
         # Spark deletes evicted executors at once, and the StatefulSet's controller an evicted driver: their events stay.
         events = core.list_event_for_all_namespaces(field_selector=f"reason={_EVICTED}", _request_timeout=REQUEST_LIMIT_S).items
     return [
-        of_job(job.name, job.plan, [pod for pod in pods if pod.metadata.labels.get(_JOB) == job.name], _evictions(job.name, events))
-        for job in jobs
+        of_job(name, plan, [pod for pod in pods if pod.metadata.labels.get(_JOB) == name], _evictions(name, events))
+        for name, plan in running.items()
     ]
 
 
@@ -55,8 +55,8 @@ def _evictions(job: str, events: Sequence[Any]) -> dict[str, str]:
     return {event.involved_object.name: event.message or "" for event in own}
 
 
-def of_job(name: str, plan: Plan, pods: Sequence[Any], evictions: Mapping[str, str]) -> Finding:
-    """Check the pods of one job. The first reason that keeps one from running is reported.
+def of_job(name: str, plan: Workload, pods: Sequence[Any], evictions: Mapping[str, str]) -> Finding:
+    """Check the pods of one job, or of one session. The first reason that keeps one from running is reported.
 
     Args:
         name: of the job.
@@ -66,7 +66,7 @@ def of_job(name: str, plan: Plan, pods: Sequence[Any], evictions: Mapping[str, s
     """
     # A completed pod blocks nothing, and a bounded run keeps it for its log.
     own = [pod for pod in pods if pod.metadata.labels.get(_ROLE) and pod.status.phase != "Succeeded"]
-    title = f"job {name}"
+    title = f"session {name}" if isinstance(plan, SessionPlan) else f"job {name}"
     if not own:
         return Finding(title, OK, "no pods: not deployed, stopped, or completed", _PURPOSE)
     found = _image(own) or _no_node(own, plan) or _evicted(name, evictions, plan) or _failed(own)
@@ -89,7 +89,7 @@ def _image(pods: Sequence[Any]) -> tuple[str, str] | None:
     return None
 
 
-def _no_node(pods: Sequence[Any], plan: Plan) -> tuple[str, str] | None:
+def _no_node(pods: Sequence[Any], plan: Workload) -> tuple[str, str] | None:
     waiting = [(pod, said) for pod in pods if (said := _unschedulable(pod))]
     if not waiting:
         return None
@@ -112,7 +112,7 @@ def _unschedulable(pod: Any) -> str:
     return next((one.message or one.reason or "" for one in conditions if one.type == "PodScheduled" and one.status == "False"), "")
 
 
-def _types(role: str, plan: Plan) -> str:
+def _types(role: str, plan: Workload) -> str:
     """The nodes on which the plan has the pods."""
     groups = plan.nodes.one_batch.groups if plan.nodes else ()
     found = {f"{group.example.instance_type} of pool {group.node_pool}" for group in groups if group.example and _has(group.pods, role)}
@@ -123,7 +123,7 @@ def _has(pods: Sequence[Any], role: str) -> bool:
     return any(pod.group.rpartition("/")[2] == role for pod in pods)
 
 
-def _evicted(job: str, evictions: Mapping[str, str], plan: Plan) -> tuple[str, str] | None:
+def _evicted(job: str, evictions: Mapping[str, str], plan: Workload) -> tuple[str, str] | None:
     """The last eviction: an executor that is evicted for what it writes will be evicted again, although another runs now."""
     if not evictions:
         return None

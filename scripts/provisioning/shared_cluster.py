@@ -33,7 +33,7 @@ def check(aws: AwsAccess, jobs: Sequence[str]) -> str | None:
 
     Args:
         aws: AWS of the environment.
-        jobs: names of its jobs.
+        jobs: names of its jobs that have a driver of their own, and of its sessions.
 
     Returns:
         What is said of it; None if the environment creates its own cluster, or its cluster is emulated and has no such API.
@@ -60,7 +60,7 @@ def faults(
     Args:
         api: client of the cluster's API.
         environment: with an existing cluster.
-        jobs: names of its jobs.
+        jobs: names of its jobs that have a driver of their own, and of its sessions.
         own_controller: whether its Karpenter is that of the stacks.
 
     Raises:

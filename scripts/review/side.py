@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from penstock.infra.environment import Environment
+from penstock.infra.sessions import session_plans
 from penstock.scripts.linting.environment import LintedEnvironment
 from penstock.scripts.linting.jobs import job_to_lint
 from penstock.scripts.linting.subjects import subject_of
@@ -66,14 +67,17 @@ def side_of(file: Path, app_path: Sequence[Path], today: str) -> Side:
             faults += error.errors
     folders = tuple(folders_of_apps(app_path, location.environment))
     findings = tuple(_findings(file, jobs, app_path, today))
-    return Side(location.environment, jobs, folders, tuple(faults), findings, _together(jobs, location.cluster))
+    return Side(location.environment, jobs, folders, tuple(faults), findings, _together(location.environment, jobs, location.cluster))
 
 
-def _together(jobs: dict[str, PlannedJob], cluster: Cluster | None) -> tuple[Violation, ...]:
+def _together(environment: Environment, jobs: dict[str, PlannedJob], cluster: Cluster | None) -> tuple[Violation, ...]:
     """What does not fit where each job by itself does."""
     if cluster is None or not jobs or not all(job.plan.feasible for job in jobs.values()):
         return ()
-    return plan_together({name: job.plan for name, job in jobs.items()}, cluster).violations
+    own = {name: job.plan for name, job in jobs.items()}
+    sessions = session_plans(environment, own, cluster)
+    of_sessions = [violation for session in sessions.values() for violation in session.violations]
+    return (*of_sessions, *plan_together(own, cluster, sessions).violations)
 
 
 def _findings(file: Path, jobs: dict[str, PlannedJob], app_path: Sequence[Path], today: str) -> Iterator[Finding]:

@@ -134,7 +134,7 @@ def names_of(environment: Environment, planned: EnvironmentPlans) -> dict[str, s
     spec = environment.spec
     own = {environment.name: "ENVIRONMENT", spec.account: "ACCOUNT", spec.region: "REGION"}
     own |= {spec.buckets.checkpoints: "CHECKPOINTS_BUCKET", spec.buckets.output: "OUTPUT_BUCKET"}
-    return {**{job.name: "JOB" for job in planned.jobs}, **own}
+    return {**{job.name: "JOB" for job in planned.jobs}, **{session.name: "JOB" for session in planned.sessions}, **own}
 
 
 def examine(

@@ -17,6 +17,8 @@ _RELEASE = "helm_release."
 _OWN_ARGUMENTS = frozenset(
     {"//", "atomic", "chart", "create_namespace", "depends_on", "max_history", "name", "namespace", "timeout", "values", "wait"}
 )
+# The archive of a session's app, which has to outlive the release that names it, and so is in the same stack.
+_ARCHIVE_ARGUMENTS = frozenset({"//", "bucket", "content_base64", "key", "lifecycle", "override_provider"})
 # The chart's only template: what it is given is what it creates.
 _TEMPLATE = "{{- range .Values.manifests }}\n---\n{{ toYaml . }}\n{{- end }}\n"
 _FILES = frozenset({"Chart.yaml", "values.schema.json", "values.yaml", "templates/NOTES.txt", "templates/manifests.yaml"})
@@ -42,6 +44,8 @@ def findings(stack: Stack, references: References) -> Iterator[Finding]:
     own = _own(stack)
     for address, arguments in stack.resources():
         path = f"{stack.name}/{address}"
+        if _is_app(address, arguments):
+            continue
         if not address.startswith(_RELEASE):
             yield finding("PEN_HELM_3", path)
         elif address not in own:
@@ -49,6 +53,11 @@ def findings(stack: Stack, references: References) -> Iterator[Finding]:
             yield finding("PEN_HELM_1", path_of(stack, address, arguments), place)
         else:
             yield from (finding("PEN_HELM_2", path, detail) for detail in _unscanned(stack, arguments, references))
+
+
+def _is_app(address: str, arguments: Mapping[str, Any]) -> bool:
+    """Whether a resource is the archive of an app, encrypted and protected as its bucket is: nothing that would make it differ is set."""
+    return address.startswith("aws_s3_object.") and set(arguments) <= _ARCHIVE_ARGUMENTS
 
 
 def path_of(stack: Stack, address: str, arguments: Mapping[str, Any]) -> str:

@@ -20,7 +20,7 @@ RULES = {
     "PEN_POD_2": "A pod template can be read",
     "PEN_HELM_1": "A release is of Penstock's own chart, or waived by name and version",
     "PEN_HELM_2": "A release of Penstock's own chart consists of the manifests that are scanned",
-    "PEN_HELM_3": "A stack for Kubernetes has no other resources than releases",
+    "PEN_HELM_3": "A stack for Kubernetes has no other resources than releases and the archives of apps",
     "PEN_STACK_1": "A stack has resources of its own only, and no modules",
     "PEN_SKIP_1": "Findings are accepted in the file of waivers only",
 }

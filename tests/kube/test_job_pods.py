@@ -39,7 +39,7 @@ def said(kube: ApiServer, objects: Objects, job: JobPlan) -> Iterator[Callable[.
             made.append(objects.create(pod))
             objects.set_status(pod, status)
         with config.new_client_from_config(config_file=str(kube.kubeconfig)) as api:
-            (finding,) = job_pods.look(api, [job])
+            (finding,) = job_pods.look(api, {job.name: job.plan})
         return finding
 
     yield look
@@ -110,7 +110,7 @@ def test_pods_of_other_jobs_are_not_counted(kube: ApiServer, said: Callable[...,
         pods = client.CoreV1Api(api).list_namespaced_pod(NAMESPACE["metadata"]["name"]).items
         other = plans(load("production")).jobs[1]
         assert other.name != job.name
-        (finding,) = job_pods.look(api, [other])
+        (finding,) = job_pods.look(api, {other.name: other.plan})
     assert pods
     assert finding.state == OK
 

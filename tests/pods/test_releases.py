@@ -31,7 +31,7 @@ def said_by_doctor(cluster: ClusterUnderTest, spec: Path) -> Callable[[], str]:
     job = JobPlan(spec=file, targets=asked, plan=plan(asked))
 
     def look() -> str:
-        (finding,) = job_pods.look(cluster.core.api_client, [job])
+        (finding,) = job_pods.look(cluster.core.api_client, {job.name: job.plan})
         return finding.said
 
     return look

@@ -16,6 +16,7 @@ from penstock.infra.manifests.deployed_job import DeployedJob
 from penstock.infra.manifests.driver_pod import resources
 from penstock.infra.manifests.executor_pod_template import executor_pod_template
 from penstock.infra.manifests.job import foundation
+from penstock.infra.manifests.upgrade_check import requested
 from penstock.scripts.kube import binaries
 from penstock.scripts.kube.api_server import ApiServer
 from penstock.scripts.kube.cluster.namespaces import environment
@@ -69,7 +70,7 @@ def job_of(name: str, spread: ExecutorSpread) -> DeployedJob:
 
 def start(objects: Objects, job: DeployedJob, *, with_min_domains: bool = True) -> Object:
     """Creates the job's executors as Spark does; one of them without its name, to look for all."""
-    for manifest in foundation(job):
+    for manifest in foundation(job, requested(job)):
         objects.apply(manifest)
         if manifest["kind"] == "ResourceQuota":
             count(objects, manifest)

@@ -8,7 +8,7 @@ import pytest
 
 from penstock.infra.constructs.local_chart import DEFAULT_TIMEOUT_S
 from penstock.infra.manifests.deployed_job import DeployedJob
-from penstock.infra.manifests.driver_pod import driver_pod
+from penstock.infra.manifests.driver_pod import driver_pod, program_of
 from penstock.infra.manifests.network_policy import network_policies
 from penstock.infra.manifests.resource_quota import limit_range
 from penstock.infra.manifests.upgrade_check import DEADLINE_S, upgrade_check
@@ -48,7 +48,7 @@ def test_a_refusal_is_final_and_a_killed_pod_is_not() -> None:
 
 
 def test_it_runs_as_the_driver_does_but_without_its_rights_in_kubernetes() -> None:
-    own, driver = pod(), driver_pod(deployed(), "Always")["spec"]
+    own, driver = pod(), driver_pod(deployed(), program_of(deployed()), "Always")["spec"]
     (container,), (drivers,) = own["containers"], driver["containers"]
     for key in ("serviceAccountName", "securityContext", "nodeSelector", "tolerations"):
         assert own[key] == driver[key]

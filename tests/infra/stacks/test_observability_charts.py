@@ -7,8 +7,6 @@ from typing import Any
 import pytest
 
 from penstock.infra.errors import DaemonSetNotSized
-from penstock.infra.manifests.deployed_job import DeployedJob
-from penstock.infra.stacks.observability_charts import _driver_address
 from tests.infra.stacks.observed import Stack, environment, planned, synthesized
 
 
@@ -83,10 +81,3 @@ def test_an_endpoint_that_is_there_is_reached_at_its_port_and_signed_only_where_
 
 def test_without_prometheus_there_is_none(tmp_path: Path) -> None:
     assert set(_charts(tmp_path, prometheus="none")["resource"]["helm_release"]) == {"fluent-bit"}
-
-
-def test_a_driver_is_asked_where_it_is_deployed() -> None:
-    # A driver's address depends only on the name of its deployed job.
-    deployed = object.__new__(DeployedJob)
-    object.__setattr__(deployed, "name", "user-credit")
-    assert _driver_address("user-credit") == deployed.driver_address

@@ -13,6 +13,7 @@ import yaml
 
 from penstock.sizing.catalog.catalog import shipped
 from tests.infra.environments import BARE, pool, written
+from tests.infra.sessions_of_jobs import file_with
 from tests.scripts.cli.called import Called, penstock
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -339,7 +340,7 @@ def test_a_load_has_throughput_brokers_and_losses(spec: Path) -> None:
 
 def test_several_jobs_have_their_plans_and_what_they_take_together(seven: Path) -> None:
     document = as_json(SPEC, str(seven))
-    assert set(document) == {"schemaVersion", "jobs", "together"}
+    assert set(document) == {"schemaVersion", "jobs", "sessions", "together"}
     assert list(document["jobs"]) == ["user-credit", "seven"]
     assert document["jobs"]["user-credit"] == as_json(SPEC)
     together = document["together"]
@@ -466,3 +467,16 @@ def test_files_that_no_source_reads_are_refused(words: tuple[str, ...], said: st
     done = size(*words)
     assert done.returncode == 2
     assert said in done.stderr
+
+
+def test_a_session_of_the_environment_is_shown_beside_its_jobs_and_its_pods_are_placed(tmp_path: Path) -> None:
+    file = file_with(tmp_path, [{"name": "shared", "jobs": ["a", "b"]}])
+    words = ("--no-check", *(str(tmp_path / f"{job}.yaml") for job in "abc"), "-e", str(file))
+    document = as_json(*words)
+    (session,) = document["sessions"].values()
+    assert session["jobs"] == ["a", "b"] and session["feasible"]
+    assert document["together"]["pods"] == session["totals"]["pods"] + document["jobs"]["c"]["totals"]["pods"]
+    shown = size(*words)
+    assert "session shared: 2 jobs in 1 driver, 2 executors, 8 tasks at a time" in shown.stdout
+    # Of one of its jobs alone there is no session.
+    assert as_json(*words[:2], *words[3:])["sessions"] == {}

@@ -5,6 +5,7 @@ import com.fasterxml.jackson.core.JsonGenerator;
 import java.io.IOException;
 import java.io.StringWriter;
 import java.io.UncheckedIOException;
+import java.lang.ref.WeakReference;
 import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
 import java.util.Arrays;
@@ -12,6 +13,7 @@ import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.TreeMap;
+import java.util.WeakHashMap;
 import java.util.stream.Collectors;
 import org.apache.spark.sql.Dataset;
 import org.apache.spark.sql.Encoders;
@@ -31,22 +33,22 @@ import org.apache.spark.util.AccumulatorV2;
  */
 public final class PassedRows extends AccumulatorV2<Passed, Map<String, Passed>> {
   private static final long serialVersionUID = 1L;
-  private static PassedRows current;
+  // By identity: a session has no equality of its own.
+  private static final Map<SparkSession, PassedRows> OF_SESSIONS = new WeakHashMap<>();
 
   private final Map<String, Passed> tasks = new HashMap<>();
+  // Weak: the map above must not keep the sessions of jobs that have ended.
+  private transient WeakReference<SparkSession> session;
 
-  /** The accumulator of the session's application. */
+  /** The accumulator of a session: those of several jobs in one application count, and are emptied, apart. */
   public static synchronized PassedRows of(SparkSession session) {
-    if (current == null || current.session.sparkContext() != session.sparkContext()) {
-      current = new PassedRows();
-      session.sparkContext().register(current);
-    }
-    // Functions belong to a session, of which an application may have several.
-    current.session = session;
-    return current;
+    return OF_SESSIONS.computeIfAbsent(session, key -> {
+      PassedRows rows = new PassedRows();
+      rows.session = new WeakReference<>(key);
+      key.sparkContext().register(rows);
+      return rows;
+    });
   }
-
-  private transient SparkSession session;
 
   /**
    * Registers the SQL functions of an operator, {@code <number>/<name>}: {@code penstock_count_<number>(split, milliseconds)}, which is
@@ -70,7 +72,7 @@ public final class PassedRows extends AccumulatorV2<Passed, Map<String, Passed>>
   }
 
   private void register(String name, UserDefinedFunction function) {
-    session.udf().register(name, function.asNondeterministic());
+    session.get().udf().register(name, function.asNondeterministic());
   }
 
   /**
@@ -104,7 +106,7 @@ public final class PassedRows extends AccumulatorV2<Passed, Map<String, Passed>>
         .filter(task -> task.lines != null)
         .flatMap(task -> Arrays.stream(new String(task.lines, StandardCharsets.UTF_8).split("\n")))
         .collect(Collectors.toList());
-    return session.createDataset(lines, Encoders.STRING()).toDF("line");
+    return session.get().createDataset(lines, Encoders.STRING()).toDF("line");
   }
 
   private List<Passed> of(String run, long batch) {
