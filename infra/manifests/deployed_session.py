@@ -34,8 +34,3 @@ class DeployedSession(DeployedWorkload):
     def jars(self) -> Mapping[str, str]:
         """Spark's setting for the jars of all its apps."""
         return shared_jars([job.packages for job in self.jobs])
-
-    @property
-    def package_path(self) -> tuple[str, ...]:
-        """The folders of the apps' Python packages in the image."""
-        return tuple(dict.fromkeys(folder for job in self.jobs for folder in job.packages.path))

@@ -33,7 +33,6 @@ def session_configuration(session: DeployedSession) -> SessionConfiguration:
         name=session.name,
         master=MASTER,
         executors=session.plan.pods.executor.count,
-        package_path=session.package_path,
         # Of a driver that runs, which asks for more: it is not one of the settings that restart it.
         spark_conf={key: value for key, value in conf.items() if key != EXECUTORS},
         jobs={job.name: _session_job(session, job) for job in session.jobs},
@@ -56,7 +55,7 @@ def session_fingerprint(session: DeployedSession) -> str:
         16 hexadecimal digits.
     """
     whole = session_configuration(session)
-    read_once = {"sparkConf": whole.spark_conf, "packagePath": whole.package_path, "master": whole.master, "executor": _template(session)}
+    read_once = {"sparkConf": whole.spark_conf, "master": whole.master, "executor": _template(session)}
     text = json.dumps(read_once, sort_keys=True).replace(session.image, "")
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 

@@ -65,7 +65,6 @@ class SessionConfiguration(_Configured):
         name: of the session.
         master: Spark's master.
         executors: their number, with the jobs that the session has; a running driver asks for more as jobs are added.
-        package_path: folders with Python packages of the apps beside those of every job, for the driver and the executors.
         spark_conf: the settings of the session's driver and executors, shared by its jobs.
         jobs: name -> job.
     """
@@ -73,7 +72,6 @@ class SessionConfiguration(_Configured):
     name: str
     master: str
     executors: int = Field(ge=1)
-    package_path: tuple[str, ...] = ()
     spark_conf: dict[str, str] = Field(default_factory=dict)
     jobs: dict[str, SessionJob]
 

@@ -110,3 +110,10 @@ class UpgradeNotChecked(RunFailed):
 
     code = "JOB-100"
     title = "cannot check the upgrade"
+
+
+class SettingOfSession(RunFailed):
+    """A job of a session has settings that Spark can have only once for all of its jobs, with other values than the session's."""
+
+    code = "JOB-113"
+    title = "settings differ from those of the session"

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 
 from penstock.jobs.configuration.runtime import READY_AFTER_S
 from penstock.jobs.driver.micro_batch import Emit
@@ -23,10 +23,12 @@ class Readiness:
 
     Args:
         after_s: seconds after which the driver of a changed job is ready in any case: its first micro-batch may have hours of records.
+        first: called once, when it is ready for the first time, by a thread that the queries do not wait for.
     """
 
-    def __init__(self, after_s: float = READY_AFTER_S) -> None:
+    def __init__(self, after_s: float = READY_AFTER_S, first: Callable[[], object] | None = None) -> None:
         self._after_s = after_s
+        self._first = first
         # Names of the queries that have; of a job with one query the event has no name.
         self._done: set[str] = set()
         self._changed = threading.Condition()
@@ -52,7 +54,7 @@ class Readiness:
             changed: whether the job has changed since its last micro-batch.
         """
         if not changed:
-            with reported_ready():
+            with self._ready():
                 yield
             return
         over = False
@@ -62,7 +64,7 @@ class Readiness:
                 with self._changed:
                     self._changed.wait_for(lambda: over or len(self._done) >= queries, self._after_s)
                     if not over:
-                        ready.enter_context(reported_ready())
+                        ready.enter_context(self._ready())
 
             thread = threading.Thread(target=report, name="penstock-readiness", daemon=True)
             thread.start()
@@ -73,3 +75,11 @@ class Readiness:
                     over = True
                     self._changed.notify_all()
                 thread.join()
+
+    @contextlib.contextmanager
+    def _ready(self) -> Iterator[None]:
+        first, self._first = self._first, None
+        if first is not None:
+            threading.Thread(target=first, name="penstock-reading", daemon=True).start()
+        with reported_ready():
+            yield

@@ -16,6 +16,7 @@ from penstock.jobs.driver.errors import (
     OperatorsDiffer,
     QueryFailed,
     RewindImpossible,
+    SettingOfSession,
     SocketHasNoPast,
     SourcesDiffer,
     StateDiffers,
@@ -48,6 +49,7 @@ from penstock.jobs.spec.resources import Restart
 from penstock.jobs.sql.errors import SqlRefused
 from penstock.jobs.storage.driver_runs import Answer, DriverRun, Failure
 from penstock.jobs.storage.errors import (
+    AppArchiveUnusable,
     BucketUnreachable,
     CheckpointDamaged,
     CheckpointHeld,
@@ -73,6 +75,7 @@ _NEVER: tuple[type[PenstockError], ...] = (
     RewindImpossible,
     SavepointOfAnotherJob,
     SavepointOfNewerRelease,
+    SettingOfSession,
     SocketHasNoPast,
     SourcesDiffer,
     SqlRefused,
@@ -90,6 +93,7 @@ _UNLESS_REPEATED: tuple[type[PenstockError], ...] = (
 )
 # An outside system, another driver, or an object on S3: mended there, without a change of the job. Most are found before Spark starts.
 _ALWAYS: tuple[type[PenstockError], ...] = (
+    AppArchiveUnusable,
     BoundedRunOver,
     BrokersUnreachable,
     BucketUnreachable,

@@ -88,8 +88,16 @@ class Restarts:
         for one in runs.runs:
             if one.ended is None:
                 said = {"ended": run.started, "failure": unrecorded_end(one, run.pod_uid)}
-                runs = runs.ended(one.model_copy(update=said))
+                runs = runs.changed(one.model_copy(update=said))
         return runs
+
+    def reading(self) -> None:
+        """Records that the queries of the run read. A bucket that is out of reach is a warning."""
+        with self._first:
+            if self._run is None:
+                return
+            self._run = run = self._run.model_copy(update={"reading": self._clock()})
+        self._record(run)
 
     def ended(self, error: Exception | None) -> None:
         """Records the end of the run; only the first call counts. A bucket that is out of reach is a warning.
@@ -103,14 +111,24 @@ class Restarts:
             return
         failure = None if error is None else _failure(error)
         run = run.model_copy(update={"ended": self._clock(), "micro_batches": self._committed, "failure": failure})
-        try:
-            runs = self._file.change(lambda runs: runs.ended(run))
-        except (BucketUnreachable, ConditionalWriteFailed) as unrecorded:
-            print(f"WARN the end of the run is not recorded: {unrecorded}", file=sys.stderr)
+        runs = self._record(run)
+        if runs is None:
             return
         why = why_stopped(runs.counted(run.fingerprint), self._limit)
         if failure is not None and why is not None:
             print(f"WARN the job is not started again as it is: {why}", file=sys.stderr, flush=True)
+
+    def _record(self, run: DriverRun) -> DriverRuns | None:
+        try:
+            # One whose end is recorded stays as it ended: whoever records that it reads may be late.
+            return self._file.change(lambda runs: runs if run.ended is None and _has_ended(runs, run) else runs.changed(run))
+        except (BucketUnreachable, ConditionalWriteFailed) as unrecorded:
+            print(f"WARN the {'start' if run.ended is None else 'end'} of the run is not recorded: {unrecorded}", file=sys.stderr)
+            return None
+
+
+def _has_ended(runs: DriverRuns, run: DriverRun) -> bool:
+    return any(one.token == run.token and one.ended is not None for one in runs.runs)
 
 
 def _failure(error: Exception) -> Failure:

@@ -146,7 +146,7 @@ class Driver:
         self._abort = hung
         self._spec: SpecFile = load_overridden(Path(configuration.spec), configuration.parallelism)
         self._restarts = Restarts(configuration.job_folder, self._spec.job.spec.restart)
-        self._readiness = Readiness()
+        self._readiness = Readiness(first=self._restarts.reading)
         self._emit = self._readiness.watching(self._restarts.counting(emit))
         self._generations = Generations(configuration, self._spec, self._emit, lambda: self._kafka)
         self._checkpoint = self._generations.first

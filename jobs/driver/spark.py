@@ -79,7 +79,7 @@ def stacks_conf(progress_timeout_s: float) -> dict[str, str]:
     return {"spark.python.worker.tracebackDumpIntervalSeconds": str(max(1, int(progress_timeout_s / 2)))}
 
 
-def started(name: str, master: str, conf: Mapping[str, str], package_path: tuple[str, ...]) -> SparkSession:
+def started(name: str, master: str, conf: Mapping[str, str], package_path: tuple[str, ...] = ()) -> SparkSession:
     """Starts Spark in a pod, or outside of one.
 
     Args:

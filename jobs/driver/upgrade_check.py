@@ -89,7 +89,7 @@ def check(configuration: RuntimeConfiguration, analyze: Analysis | None = None) 
 
     Raises:
         PenstockError: what the new driver would end with: JOB-008, JOB-021, JOB-022, JOB-086, JOB-093 to JOB-099, JOB-101, JOB-105,
-            JOB-109, and those of an app that can't be built; JOB-009 if the bucket is out of reach.
+            JOB-109, JOB-112, and those of an app that can't be built; JOB-009 if the bucket is out of reach.
     """
     spec = load_overridden(Path(configuration.spec), configuration.parallelism)
     job, folder = spec.job.spec, JobFolder(configuration.job_folder)

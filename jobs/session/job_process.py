@@ -16,8 +16,8 @@ from penstock.jobs.configuration.session import SessionJob
 from penstock.jobs.driver.ending import Ending
 from penstock.jobs.driver.micro_batch import Emit
 from penstock.jobs.driver.runtime import Driver, EventWriter, stop_requests
-from penstock.jobs.session.app_archive import fetched
 from penstock.jobs.session.shared_spark import SharedSpark
+from penstock.jobs.storage.app_archive import unpack
 from penstock.sizing.errors import PenstockError
 
 
@@ -56,7 +56,11 @@ def _prepared(name: str, job: SessionJob, folder: Path) -> tuple[RuntimeConfigur
     changed: dict[str, object] = {"spec": str(folder / job.configuration.spec)}
     archive = None
     if job.app is not None:
-        archive, modules = fetched(job.app, name, folder)
+        modules = folder / "app"
+        # By its job and its content: Spark has one folder for the files of all jobs, in which two may not have the same name, and workers
+        # keep the modules that they have imported from one.
+        archive = folder / f"{name}-{job.app.sha256[:16]}.zip"
+        archive.write_bytes(unpack(job.app, modules))
         changed["app_path"] = (str(modules), *job.configuration.app_path)
     return job.configuration.model_copy(update=changed), archive
 

@@ -44,7 +44,7 @@ class SessionSpark:
     def __init__(self, configuration: SessionConfiguration) -> None:
         limits = [job.configuration.progress_timeout_s for job in configuration.jobs.values()]
         conf = {**(stacks_conf(min(limits)) if limits else {}), **configuration.spark_conf}
-        self._session: SparkSession = started(configuration.name, configuration.master, conf, configuration.package_path)
+        self._session: SparkSession = started(configuration.name, configuration.master, conf)
         self._executors = configuration.executors
 
     @property

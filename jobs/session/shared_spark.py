@@ -10,6 +10,7 @@ from __future__ import annotations
 import signal
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 from pyspark import SparkConf, SparkContext
 from pyspark.errors import PySparkException
@@ -18,7 +19,7 @@ from pyspark.sql import SparkSession
 
 from penstock.jobs.configuration.runtime import RuntimeConfiguration
 from penstock.jobs.driver import session as spark_session
-from penstock.jobs.session.errors import SettingOfSession
+from penstock.jobs.driver.errors import SettingOfSession
 from penstock.jobs.spec import StreamingJob
 
 # Of Spark's fair scheduler: jobs of different pools get their share of the slots in turn.
@@ -58,7 +59,7 @@ class SharedSpark:
         if self._app is not None:
             context.addPyFile(str(self._app))
         # In local mode the workers are on this machine, with the environment of the process that has started the JVM.
-        paths = (*configuration.package_path, *(self._app_path if context.master.startswith("local") else ()))
+        paths = (*configuration.package_path, *(self._app_path if str(context.master).startswith("local") else ()))
         if paths:
             spark_session.give_workers(session, paths)
         return session
@@ -98,7 +99,8 @@ def _is_set(session: SparkSession, key: str, value: str) -> bool:
 
 def attached() -> SparkSession:
     """A Spark session of the driver whose gateway the environment names."""
-    gateway = launch_gateway()
+    # PySpark gives it no types.
+    gateway: Any = launch_gateway()  # type: ignore[no-untyped-call]
     shared = gateway.entry_point
     context = gateway.jvm.JavaSparkContext.fromSparkContext(shared.sparkContext())
     session = SparkSession(SparkContext(conf=SparkConf(_jconf=context.getConf()), gateway=gateway, jsc=context), shared)

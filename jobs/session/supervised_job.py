@@ -10,6 +10,7 @@ import sys
 import threading
 import time
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import IO
 
@@ -90,7 +91,7 @@ class SupervisedJob:
                     self._failed = True
                     waited_s = self._backoff.wait_s(waited_s, time.monotonic() - began_s)
                     self._emit("restarting", {"job": self.name, "exitCode": code, "waitS": waited_s})
-                    self._changed.wait_for(lambda job=job: not self._is_to_run(job), waited_s)
+                    self._changed.wait_for(partial(self._is_over, job), waited_s)
                 else:
                     waited_s = 0.0
 
@@ -102,6 +103,9 @@ class SupervisedJob:
 
     def _is_to_run(self, job: SessionJob) -> bool:
         return not self._over and self._wanted == job
+
+    def _is_over(self, job: SessionJob) -> bool:
+        return not self._is_to_run(job)
 
     def _run_once(self, job: SessionJob) -> int:
         """Runs a process to its end, or until it is to be another. Returns its exit code."""

@@ -50,6 +50,7 @@ class DriverRun(_Record):
         pod_uid: uid of its pod, or of the supervisor that has started it on a machine; None if nothing starts it again by itself.
         fingerprint: what it runs.
         started: by the driver's clock.
+        reading: likewise, when its queries first read, see `penstock.jobs.driver.readiness`; None before, and of earlier releases.
         ended: likewise; None while it runs, and of one that could not say so.
         micro_batches: that it has committed.
         failure: None while it runs, and after a graceful stop.
@@ -60,6 +61,7 @@ class DriverRun(_Record):
     pod_uid: str | None
     fingerprint: Fingerprint
     started: datetime
+    reading: datetime | None = None
     ended: datetime | None = None
     micro_batches: int = Field(default=0, ge=0)
     failure: Failure | None = None
@@ -88,8 +90,8 @@ class DriverRuns(_Record):
         """With another run."""
         return self.model_copy(update={"runs": (*self.runs, run)[-KEPT_RUNS:]})
 
-    def ended(self, run: DriverRun) -> DriverRuns:
-        """With the end of the run that has this token, unless it has expired."""
+    def changed(self, run: DriverRun) -> DriverRuns:
+        """With the run that has this token as it is now, unless it has expired."""
         return self.model_copy(update={"runs": tuple(run if one.token == run.token else one for one in self.runs)})
 
 

@@ -52,3 +52,10 @@ class CheckpointMissing(RunFailed):
 
     code = "JOB-086"
     title = "the job's checkpoint is gone"
+
+
+class AppArchiveUnusable(RunFailed):
+    """The archive with the app of a session's job is not on S3, or is not the one that was deployed. The session's other jobs run on."""
+
+    code = "JOB-112"
+    title = "cannot use the archive of an app"

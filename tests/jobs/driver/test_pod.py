@@ -11,6 +11,7 @@ from penstock.jobs.driver import pod
 from penstock.jobs.driver.ending import Ending
 from penstock.jobs.driver.errors import NoProgress, QueryFailed
 from penstock.jobs.driver.pod import forget_ready, pod_conf, reported_ready, termination_message, this_driver
+from penstock.jobs.driver.spark import OwnSpark
 
 
 @pytest.fixture
@@ -82,11 +83,11 @@ def test_the_last_failure_is_the_message_of_the_container(tmp_path: Path, monkey
     file = tmp_path / "termination-log"
     monkeypatch.setenv(TERMINATION_FILE_VARIABLE, str(file))
     fault = NoProgress(path="app", given="micro-batch 7", need="a task that ends", fix="see the stacks")
-    code = Ending(lambda event, detail: None).failed(fault)
+    code = Ending(lambda event, detail: None, OwnSpark()).failed(fault)
     # Outside of a pod there is no such file, and none is made.
     assert not file.exists()
     file.touch()
-    assert (Ending(lambda event, detail: None).failed(fault), code) == (5, 5)
+    assert (Ending(lambda event, detail: None, OwnSpark()).failed(fault), code) == (5, 5)
     lines = ["error[JOB-090]: micro-batch hangs", "  at   app = micro-batch 7", "  need a task that ends", "  fix  see the stacks"]
     assert file.read_text("utf-8").splitlines() == lines
 
@@ -102,7 +103,7 @@ def test_a_driver_that_can_not_leave_a_message_ends_all_the_same(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv(TERMINATION_FILE_VARIABLE, str(tmp_path))
-    assert Ending(lambda event, detail: None).failed(QueryFailed(path="app")) == 5
+    assert Ending(lambda event, detail: None, OwnSpark()).failed(QueryFailed(path="app")) == 5
     assert "WARN no termination message" in capsys.readouterr().err
 
 
@@ -111,7 +112,7 @@ def test_spark_that_has_stopped_by_itself_is_told_as_that() -> None:
     error = RuntimeError(
         "An error occurred while calling o4550.stop.\n: IllegalStateException: Cannot call methods on a stopped SparkContext."
     )
-    assert Ending(lambda event, detail: told.append(detail)).failed(error) == 5
+    assert Ending(lambda event, detail: told.append(detail), OwnSpark()).failed(error) == 5
     (fault,) = told[0]["errors"]
     assert (fault["code"], fault["given"]) == ("JOB-005", "Spark has stopped by itself")
     assert "executors that could not be created" in fault["fix"]

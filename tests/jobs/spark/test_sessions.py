@@ -35,8 +35,8 @@ def _around(kafka: KafkaBroker, s3: S3Client, folder: Path) -> Surroundings:
     return Surroundings(session=None, brokers=kafka.address, s3=s3, folder=folder)  # type: ignore[arg-type]
 
 
-def _job(around: Surroundings, name: str, **spec: object) -> TestedJob:
-    return around.job("app_of_job", sources={"a": 1}, name=name, trigger="1s", **spec)
+def _job(around: Surroundings, name: str) -> TestedJob:
+    return around.job("app_of_job", sources={"a": 1}, name=name, trigger="1s")
 
 
 def _row(user: str, n: int) -> dict[str, object]:

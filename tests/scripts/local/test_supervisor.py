@@ -14,10 +14,11 @@ import pytest
 from rich.console import Console
 
 from penstock.jobs.configuration.runtime import RuntimeConfiguration
+from penstock.jobs.driver.backoff import Backoff
 from penstock.jobs.driver.errors import JobStopped
 from penstock.jobs.kafka.errors import BrokersUnreachable
 from penstock.scripts.local.driver import LocalDriver
-from penstock.scripts.local.supervisor import Backoff, Supervisor
+from penstock.scripts.local.supervisor import Supervisor
 from penstock.scripts.progress import Steps
 from penstock.sizing.errors import PenstockError
 
