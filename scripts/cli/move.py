@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from penstock.infra.environment import Environment
 from penstock.scripts.cli.environment_argument import add_environment_argument, chosen
 from penstock.scripts.errors import WrongUsage
-from penstock.scripts.operations.deployed_job import DeployedJob, cluster_of
+from penstock.scripts.operations.deployed_job import DeployedJob, cluster_of, session_of
 from penstock.scripts.operations.deployed_session import DeployedSession, chosen_driver
 from penstock.scripts.progress import Steps
 from penstock.scripts.provisioning.aws_access import AwsAccess
@@ -60,11 +60,11 @@ def _named(environment: Environment, arguments: argparse.Namespace) -> DeployedJ
     """The job or the session that is to move; None: those on a node."""
     if arguments.node is not None:
         return None
-    named = chosen_driver(environment, arguments)
-    if named.owner != named.name:
-        need = f"a job with a driver of its own; that of session {named.owner} moves with all its jobs"
-        raise WrongUsage(given=f"--job {named.name}", need=need, fix=f"--session {named.owner}")
-    return named
+    session = session_of(environment, arguments.job)
+    if session is not None:
+        need = f"a job with a driver of its own; that of session {session} moves with all its jobs"
+        raise WrongUsage(given=f"--job {arguments.job}", need=need, fix=f"--session {session}")
+    return chosen_driver(environment, arguments)
 
 
 def _driver(environment: Environment, name: str) -> DeployedJob | DeployedSession:
