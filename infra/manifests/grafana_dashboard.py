@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from penstock.infra.manifests.prometheus import JOB_LABEL
+from penstock.infra.manifests.prometheus import JOB_LABEL, READING
 
 _WIDTH, _HEIGHT, _COLUMNS = 12, 8, 24
 _JOB = f'{JOB_LABEL}=~"$job"'
@@ -82,10 +82,15 @@ PANELS = (
         f"changes(penstock_started_seconds{{{_JOB}}}[1h])",
         "{{penstock_job}}",
     ),
-    Panel("Drivers that answer", "0: PenstockDriverSilent", f'up{{job="drivers", {_JOB}}}', "{{penstock_job}}"),
+    Panel(
+        "Drivers that answer",
+        "Of a session's job whether it runs in its session's driver. 0: PenstockDriverSilent",
+        f'up{{job="drivers", {_JOB}}} or {READING}{{{_JOB}}}',
+        "{{penstock_job}}",
+    ),
     Panel(
         "Failed tasks",
-        "Within 5 minutes: PenstockFailedTasks",
+        "Within 5 minutes, of a session on the executors of all its jobs: PenstockFailedTasks",
         f"sum by ({JOB_LABEL}) (increase(metrics_executor_failedTasks_total{{{_JOB}}}[5m]))",
         "{{penstock_job}}",
     ),
@@ -138,7 +143,8 @@ def _source() -> dict[str, Any]:
 
 
 def _jobs() -> dict[str, Any]:
-    query = f"label_values(up, {JOB_LABEL})"
+    # A job of a session is no target; a driver that has never answered has nothing else.
+    query = f'label_values({{__name__=~"up|penstock_started_seconds", {JOB_LABEL}!=""}}, {JOB_LABEL})'
     return {
         "name": "job",
         "label": "Job",

@@ -58,17 +58,20 @@ RENAMED_BY_QUERY = {
     }.items()
 }
 # Gauges of jobs/driver/gauges.py and jobs/stream/skew.py, one per input, partition or observation, which is the label `of`.
-RENAMED_BY_PART = {
-    f"{_PREFIX}DAGScheduler_penstock_{gauge}(?:_(.+))?_Value": metric
-    for gauge, metric in {
-        "watermarkMs": "penstock_event_time_watermark_milliseconds",
-        "rows": "penstock_batch_rows",
-        "lateRows": "penstock_late_rows",
-        "toleratedRows": "penstock_tolerated_rows",
-        "keyedRows": "penstock_keyed_rows",
-        "hottestKeyRows": "penstock_hottest_key_rows",
-    }.items()
+_BY_PART = {
+    "watermarkMs": "penstock_event_time_watermark_milliseconds",
+    "rows": "penstock_batch_rows",
+    "lateRows": "penstock_late_rows",
+    "toleratedRows": "penstock_tolerated_rows",
+    "keyedRows": "penstock_keyed_rows",
+    "hottestKeyRows": "penstock_hottest_key_rows",
 }
+RENAMED_BY_PART = {f"{_PREFIX}DAGScheduler_penstock_{gauge}(?:_(.+))?_Value": metric for gauge, metric in _BY_PART.items()}
+# Of jobs/session/session_spark.py, one per job of a session: 1 while its queries read.
+READING = "penstock_reading"
+_READING = f"{_PREFIX}DAGScheduler_penstock_reading_"
+# What follows the name of a job in those that its gauges have in a session.
+_OF_JOB = f"(?:lagRecords|startedSeconds|(?:{'|'.join(_BY_PART)})(?:_.+)?)_Value"
 # Four failures of one task fail its micro-batch. Source: Spark's configuration, spark.task.maxFailures.
 TASK_FAILURES = 4
 # The chart's own Service has one address for the leader and its standby, only the first of which has a pool's or a pod's metrics.
@@ -182,11 +185,11 @@ def rules(alarms: Alarms, pending_minutes: int | None, jobs: Sequence[ScrapedJob
     Args:
         alarms: the limits.
         pending_minutes: for which a pod may wait for its node; None: Karpenter, which knows it, is not scraped.
-        jobs: whose triggers may be longer than the limit for silence.
+        jobs: whose triggers may be longer than the limit for silence, and which of them are sessions.
     """
     return {
         "groups": [
-            {"name": "penstock-jobs", "rules": [*_lag_rules(alarms), *_driver_rules(alarms), *_micro_batch_rules(alarms, jobs)]},
+            {"name": "penstock-jobs", "rules": [*_lag_rules(alarms), *_driver_rules(alarms, jobs), *_micro_batch_rules(alarms, jobs)]},
             *([] if pending_minutes is None else [{"name": "penstock-nodes", "rules": _node_rules(pending_minutes)}]),
             {
                 "name": "penstock-logs",
@@ -221,11 +224,11 @@ def _lag_rules(alarms: Alarms) -> list[dict[str, Any]]:
     ]
 
 
-def _driver_rules(alarms: Alarms) -> list[dict[str, Any]]:
+def _driver_rules(alarms: Alarms, jobs: Sequence[ScrapedJob]) -> list[dict[str, Any]]:
     tasks = f"sum by ({JOB_LABEL}) (increase(metrics_executor_failedTasks_total[5m]))"
     silent_minutes = alarms.silent // _MINUTE_MS
     return [
-        _alert("PenstockDriverSilent", 'up{job="drivers", bounded="false"} == 0', f"{silent_minutes}m", "page", "has no driver"),
+        _alert("PenstockDriverSilent", _silent(jobs), f"{silent_minutes}m", "page", "has no driver"),
         _alert(
             "PenstockRestarts",
             f"changes(penstock_started_seconds[1h]) > {alarms.restarts}",
@@ -241,6 +244,20 @@ def _driver_rules(alarms: Alarms) -> list[dict[str, Any]]:
             "has {{ $value }} failed tasks within 5 minutes, enough to fail its micro-batches",
         ),
     ]
+
+
+def _silent(jobs: Sequence[ScrapedJob]) -> str:
+    """The jobs without a driver: of a session each of its jobs if its driver does not answer, or if the job does not run in it.
+
+    All with the labels of `up`, so that an alert goes on where one of the two follows the other.
+    """
+    sessions = [job for job in jobs if job.members]
+    apart = f', {JOB_LABEL}!~"{"|".join(session.name for session in sessions)}"' if sessions else ""
+    silent = [f'up{{job="drivers", bounded="false"{apart}}} == 0']
+    for session in sessions:
+        down = f'up{{job="drivers", {JOB_LABEL}="{session.name}"}} == 0'
+        silent += [f'label_replace({down}, "{JOB_LABEL}", "{job}", "", "")' for job in session.members]
+    return " or ".join([*silent, *([f"max without (type) ({READING}) == 0"] if sessions else [])])
 
 
 def _micro_batch_rules(alarms: Alarms, jobs: Sequence[ScrapedJob]) -> list[dict[str, Any]]:
@@ -362,8 +379,10 @@ def _of_members(members: Sequence[str]) -> list[dict[str, Any]]:
         relabelling
         for job in longest_first
         for relabelling in (
-            _replaced(f"{_PREFIX}DAGScheduler_penstock_job_{made[job]}_.+", JOB_LABEL, job),
-            _replaced(f"({_PREFIX}DAGScheduler_penstock)_job_{made[job]}_(.+)", "__name__", "${1}_${2}"),
+            _replaced(f"{_PREFIX}DAGScheduler_penstock_job_{made[job]}_{_OF_JOB}", JOB_LABEL, job),
+            _replaced(f"({_PREFIX}DAGScheduler_penstock)_job_{made[job]}_({_OF_JOB})", "__name__", "${1}_${2}"),
+            _replaced(f"{_READING}{made[job]}_Value", JOB_LABEL, job),
+            _replaced(f"{_READING}{made[job]}_Value", "__name__", READING),
         )
     ]
     return gauges + [_replaced(f"{_PREFIX}spark_streaming_{made[job]}(_.+)?_.+", JOB_LABEL, job) for job in reversed(longest_first)]

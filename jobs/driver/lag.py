@@ -83,12 +83,12 @@ class Gauges:
     def __init__(self, session: SparkSession, prefix: str = PREFIX) -> None:
         self._session = session
         self._prefix = prefix
-        self._registry: Any = session._jsparkSession.sparkContext().dagScheduler().metricsSource().metricRegistry()
         self._shown: dict[str, Any] = {}
         # The registry outlives a job if several run in one session, one after another.
-        for name in list(self._registry.getNames()):
+        registry = _registry(session)
+        for name in list(registry.getNames()):
             if name.startswith(prefix):
-                self._registry.remove(name)
+                registry.remove(name)
         self._lag_records = self._gauge(LAG_RECORDS)
         # A restarted driver has a new value, whatever pod it runs in: alerts count the changes.
         self._gauge(STARTED_S).setValue(int(time.time()))
@@ -105,10 +105,23 @@ class Gauges:
             self._shown[name].setValue(value)
 
     def _gauge(self, name: str) -> Any:
-        assert self._session._jvm is not None
-        shown = f"{self._prefix}{name.removeprefix(PREFIX)}"
-        # By its whole name: py4j looks for a class of each part of a path, in all jars.
-        return self._registry.register(shown, getattr(self._session._jvm, "com.codahale.metrics.DefaultSettableGauge")(0))
+        return gauge(self._session, f"{self._prefix}{name.removeprefix(PREFIX)}")
+
+
+def gauge(session: SparkSession, name: str) -> Any:
+    """A new gauge among the driver's own metrics, of Java, whose ``setValue`` takes a whole number; it begins with 0.
+
+    Args:
+        session: whose driver it belongs to.
+        name: of the gauge; none of the driver's has it.
+    """
+    assert session._jvm is not None
+    # By its whole name: py4j looks for a class of each part of a path, in all jars.
+    return _registry(session).register(name, getattr(session._jvm, "com.codahale.metrics.DefaultSettableGauge")(0))
+
+
+def _registry(session: SparkSession) -> Any:
+    return session._jsparkSession.sparkContext().dagScheduler().metricsSource().metricRegistry()
 
 
 class ShowsLag(Protocol):

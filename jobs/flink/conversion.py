@@ -13,12 +13,12 @@ from typing import Any, NamedTuple
 
 from pydantic import BaseModel, ConfigDict
 
-from penstock.jobs.document import Path_, dotted, shown
+from penstock.jobs.document import Path_, shown
 from penstock.jobs.errors import BadValue, Contradiction, MissingField
 from penstock.jobs.flink.deployment import CONFIGURATION, SPEC, DeploymentFile, JobManager, TaskManager, load
 from penstock.jobs.flink.leftovers import leftovers
 from penstock.jobs.flink.pods import FlinkPod, FlinkPods
-from penstock.jobs.flink.reading import Reading
+from penstock.jobs.flink.reading import Reading, noted
 from penstock.jobs.flink.restart import restart
 from penstock.jobs.flink.spec_text import LEFTOVER, Note, cores_text, duration_text, spec_text
 from penstock.jobs.spec import StreamingJob
@@ -38,6 +38,8 @@ _LATENCY = "in Spark the trigger is the latency as well, and each micro-batch co
 # Source: the bound of penstock.jobs.spec.Executor.slots.
 MAX_SLOTS = 1024
 
+# Source: Spark's documentation, "Configuration".
+OVERHEAD = "spark.executor.memoryOverhead"
 _INCREMENTAL = ("execution.checkpointing.incremental", "state.backend.incremental")
 _BACKEND = ("state.backend.type", "state.backend")
 _INTERVAL = "execution.checkpointing.interval"
@@ -80,16 +82,19 @@ def convert(path: Path) -> Conversion:
     return conversion(load(path))
 
 
-def conversion(file: DeploymentFile) -> Conversion:
-    """Converts a FlinkDeployment to a job spec; raises the errors of `convert`."""
-    made = _Maker(file).make()
-    left = [
-        Note(field=LEFTOVER, path=dotted(path), line=_line(file, path), given=given, text=words) for path, given, words in leftovers(file)
-    ]
-    notes = (*made.notes, *sorted(left, key=lambda note: note.line or 0))
-    head = f"The job spec that replaces the FlinkDeployment {made.flink.name}. Sources and sinks are to be added."
+def conversion(file: DeploymentFile, overhead_mib: int | None = None) -> Conversion:
+    """Converts a FlinkDeployment to a job spec; raises the errors of `convert`.
+
+    Args:
+        file: the deployment, or a job of a session cluster as one.
+        overhead_mib: of the executors of a session; None: Spark's own.
+    """
+    made = _Maker(file, overhead_mib).make()
+    left = [noted(file, LEFTOVER, path, words, given) for path, given, words in leftovers(file)]
+    notes = (*made.notes, *sorted(left, key=lambda note: (note.file, note.line or 0)))
+    replaced = f"FlinkDeployment {made.flink.name}" if file.cluster is None else f"FlinkSessionJob {made.flink.name} of {file.cluster}"
     return Conversion(
-        text=spec_text(head, made.document, notes),
+        text=spec_text(f"The job spec that replaces the {replaced}. Sources and sinks are to be added.", made.document, notes),
         document=made.document,
         job=StreamingJob.model_validate(made.document),
         flink=made.flink,
@@ -108,8 +113,9 @@ class _Made(NamedTuple):
 class _Maker:
     """Derives the spec's values from those of the deployment."""
 
-    def __init__(self, file: DeploymentFile) -> None:
+    def __init__(self, file: DeploymentFile, overhead_mib: int | None = None) -> None:
         self._doc = Reading(file)
+        self._overhead_mib = overhead_mib
 
     def make(self) -> _Made:
         """The spec's values, the job as Flink sizes it, the notes, and the origin of each number.
@@ -148,7 +154,20 @@ class _Maker:
             max_parallelism=most,
         )
         document = self._document(flink, task_pod, job_pod, {**timeout, **limit, "state": state})
+        if self._doc.file.cluster is not None:
+            self._in_session(document["spec"])
         return _Made(document, flink, tuple(self._doc.notes), self._doc.origins())
+
+    def _in_session(self, spec: dict[str, Any]) -> None:
+        """Of a job in a session: the driver is not its own, and the executors have Python workers of all jobs."""
+        del spec["driver"]
+        self._doc.notes = [note for note in self._doc.notes if note.field != "driver"]
+        self._doc.paths = {field: path for field, path in self._doc.paths.items() if not field.startswith("driver.")}
+        self._doc.note("driver", (), _NO_JOB_MANAGER)
+        if self._overhead_mib is not None:
+            spec["sparkConf"] = {OVERHEAD: f"{self._overhead_mib}m"}
+            words = "the executors of the session hold the Python workers of all its jobs; what is left of the pod's memory is the heap"
+            self._doc.note("sparkConf", (), words)
 
     def _document(
         self, flink: FlinkJob, task_pod: FlinkPod[TaskManagerMemory], job_pod: FlinkPod[JobManagerMemory], rest: dict[str, Any]
@@ -315,6 +334,10 @@ class _Maker:
         self._doc.note("metadata", (), _STATE_IS_LEFT)
 
 
+_NO_JOB_MANAGER = (
+    "not stated: the JobManager is that of the whole session cluster. The driver of a session is the sum of its jobs' drivers, here of "
+    "Penstock's default"
+)
 _STATE_IS_LEFT = (
     "Spark cannot read Flink's checkpoints and savepoints: the first run starts with empty state, so let it read enough history"
 )
@@ -349,7 +372,10 @@ def _targets(made: _Made) -> Targets:
         parallelism=Parallelism(value=flink.parallelism),
         operators=Operators(count=1, counted_from="a FlinkDeployment does not list operators: counted as one"),
         executor=ExecutorTarget(slots=flink.slots, cpu_millicores=flink.task_manager_cpu_millicores, memory_mib=flink.task_manager.pod_mib),
-        driver=DriverTarget(cpu_millicores=flink.job_manager_cpu_millicores, memory_mib=flink.job_manager.pod_mib),
+        driver=DriverTarget(cpu_millicores=flink.job_manager_cpu_millicores, memory_mib=flink.job_manager.pod_mib)
+        if "driver" in made.document["spec"]
+        else DriverTarget(),
+        spark_conf=made.document["spec"].get("sparkConf", {}),
         origins=made.origins,
     )
 
@@ -357,7 +383,3 @@ def _targets(made: _Made) -> Targets:
 def _version(text: str) -> tuple[int, int]:
     major, minor = text.removeprefix("v").split("_")
     return int(major), int(minor)
-
-
-def _line(file: DeploymentFile, path: Path_) -> int | None:
-    return file.document.place(path).line

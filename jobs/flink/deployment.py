@@ -24,6 +24,8 @@ from penstock.sizing.errors import PenstockError, raise_all
 from penstock.sizing.targets import MAX_PARALLELISM
 
 API_VERSION = "flink.apache.org/v1beta1"
+SESSION_JOB = "FlinkSessionJob"
+_TOGETHER = "name the files of both: --from-flink CLUSTER.yaml JOB.yaml ...; or one file with all of them"
 SPEC: Path_ = ("spec",)
 CONFIGURATION: Path_ = (*SPEC, "flinkConfiguration")
 
@@ -44,32 +46,34 @@ _OTHER_FIELDS: dict[Path_, tuple[str, ...]] = {
 }  # fmt: skip
 
 
-class _Part(BaseModel):
-    # Unknown fields are handled by `_slips` and the leftovers: a newer operator may have fields that are unknown here.
+class Part(BaseModel):
+    """A mapping of a Flink resource, read as the operator does."""
+
+    # Unknown fields are handled by `slips` and the leftovers: a newer operator may have fields that are unknown here.
     model_config = ConfigDict(frozen=True, strict=True, extra="ignore", alias_generator=to_camel, validate_by_name=False)
 
 
-class Metadata(_Part):
+class Metadata(Part):
     """Metadata of the resource."""
 
     name: Name
 
 
-class Resource(_Part):
+class Resource(Part):
     """Resources of a pod: memory as text, CPU in cores."""
 
     memory: str | None = None
     cpu: Annotated[float, Field(gt=0, le=1_000, allow_inf_nan=False)] | None = None
 
 
-class ResourceRequirements(_Part):
+class ResourceRequirements(Part):
     """Resources of a pod in Kubernetes' format, which take precedence over `Resource` in newer operators."""
 
     requests: dict[str, str | int | float] | None = None
     limits: dict[str, str | int | float] | None = None
 
 
-class JobManager(_Part):
+class JobManager(Part):
     """Settings of the JobManagers."""
 
     resource: Resource | None = None
@@ -77,7 +81,7 @@ class JobManager(_Part):
     replicas: Annotated[int, Field(ge=1, le=100)] | None = None
 
 
-class TaskManager(_Part):
+class TaskManager(Part):
     """Settings of the TaskManagers; `replicas` overrides the job's parallelism."""
 
     resource: Resource | None = None
@@ -85,7 +89,7 @@ class TaskManager(_Part):
     replicas: Annotated[int, Field(ge=1, le=MAX_PARALLELISM)] | None = None
 
 
-class Job(_Part):
+class Job(Part):
     """The job of an application cluster."""
 
     jar_uri: Annotated[str | None, Field(alias="jarURI")] = None
@@ -96,18 +100,23 @@ class Job(_Part):
     state: Literal["running", "suspended"] = "running"
 
 
-class Spec(_Part):
-    """The fields of ``spec``."""
+class ClusterSpec(Part):
+    """The fields of ``spec`` without a job: a session cluster."""
 
     flink_version: Annotated[str, Field(pattern=r"^v[0-9]{1,3}_[0-9]{1,3}$")]
     mode: Literal["native", "standalone"] = "native"
     flink_configuration: dict[str, Any] | None = None
     job_manager: JobManager | None = None
     task_manager: TaskManager | None = None
+
+
+class Spec(ClusterSpec):
+    """The fields of ``spec``."""
+
     job: Job
 
 
-class FlinkDeployment(_Part):
+class FlinkDeployment(Part):
     """The whole document."""
 
     api_version: Literal["flink.apache.org/v1beta1"]
@@ -125,6 +134,7 @@ class DeploymentFile(BaseModel):
         deployment: its fields.
         configuration: Flink's keys, nested ones joined with dots, and their values as Flink reads them.
         places: place of each of these keys.
+        cluster: the session cluster of its job; None: it has its own.
     """
 
     model_config = ConfigDict(frozen=True, arbitrary_types_allowed=True)
@@ -134,6 +144,7 @@ class DeploymentFile(BaseModel):
     deployment: FlinkDeployment
     configuration: dict[str, str]
     places: dict[str, Path_]
+    cluster: str | None = None
 
 
 def load(path: Path) -> DeploymentFile:
@@ -148,19 +159,47 @@ def load(path: Path) -> DeploymentFile:
 
 def understand(document: Document, path: Path) -> DeploymentFile:
     """Parses a document as a FlinkDeployment; raises the errors of `load`."""
-    _refuse_other_kinds(document)
-    raise_all(_slips(document))
+    refuse_other_kinds(document)
+    raise_all(slips(document))
+    return understood(document, path)
+
+
+def understood(document: Document, path: Path, cluster: str | None = None) -> DeploymentFile:
+    """Parses a document that is known to be a FlinkDeployment with a job.
+
+    Args:
+        document: the document.
+        path: of its file.
+        cluster: see `DeploymentFile`.
+
+    Raises:
+        PenstockError: SPEC-004 to SPEC-008; several are raised as `Faults`.
+    """
     deployment = document.parse(FlinkDeployment)
+    configuration, places = configuration_of(document, deployment.spec.flink_configuration)
+    return DeploymentFile(path=path, document=document, deployment=deployment, configuration=configuration, places=places, cluster=cluster)
+
+
+def configuration_of(document: Document, given: Mapping[str, Any] | None) -> tuple[dict[str, str], dict[str, Path_]]:
+    """Flink's keys of a document, and the place of each.
+
+    Args:
+        document: the document.
+        given: its ``flinkConfiguration``.
+
+    Raises:
+        PenstockError: SPEC-008 for a key that is there twice; several are raised as `Faults`.
+    """
     configuration: dict[str, str] = {}
     places: dict[str, Path_] = {}
     faults: list[PenstockError] = []
-    for key, text, place in _flattened(deployment.spec.flink_configuration or {}, (), CONFIGURATION):
+    for key, text, place in _flattened(given or {}, (), CONFIGURATION):
         if key in places:
             fault = Contradiction(need=f"the key {key} once; it is already defined as {dotted(places[key])}", fix="remove one of them")
             faults.append(document.locate(fault, place))
         configuration[key], places[key] = text, place
     raise_all(faults)
-    return DeploymentFile(path=path, document=document, deployment=deployment, configuration=configuration, places=places)
+    return configuration, places
 
 
 def known_fields(path: Path_) -> tuple[str, ...]:
@@ -192,32 +231,49 @@ def mapping_at(document: Document, path: Path_) -> Mapping[str, Any]:
     return value if isinstance(value, dict) else {}
 
 
-def _refuse_other_kinds(document: Document) -> None:
+def refuse_other_kinds(document: Document) -> None:
+    """Refuses what is no FlinkDeployment with a job: SPEC-020 and SPEC-021."""
+    data = document.data if isinstance(document.data, dict) else {}
+    if data.get("kind") == SESSION_JOB:
+        need = "its session cluster as well: a FlinkSessionJob runs on the TaskManagers of that"
+        raise document.locate(FlinkSession(need=need, fix=_TOGETHER), ("kind",))
+    refuse_unknown_kinds(document)
+    if is_session_cluster(document):
+        need = "spec.job, or the FlinkSessionJobs of this session cluster as well"
+        raise document.locate(FlinkSession(need=need, fix=_TOGETHER), ("spec", "job"))
+
+
+def refuse_unknown_kinds(document: Document) -> None:
+    """Refuses what is neither a FlinkDeployment nor a FlinkSessionJob: SPEC-020."""
     data = document.data if isinstance(document.data, dict) else {}
     kind = data.get("kind")
-    if kind == "FlinkSessionJob":
-        need = "a FlinkDeployment in application mode; a FlinkSessionJob shares the TaskManagers of its session cluster"
-        fix = "write a FlinkDeployment with this job under spec.job, with its share of the session's memory, CPU and slots"
-        raise document.locate(FlinkSession(need=need, fix=fix), ("kind",))
-    if kind != "FlinkDeployment":
+    if kind not in ("FlinkDeployment", SESSION_JOB):
         fix = "use its template's spec as a FlinkDeployment" if kind == "FlinkBlueGreenDeployment" else "specify the FlinkDeployment's file"
         raise document.locate(NotAFlinkDeployment(need="kind: FlinkDeployment", fix=fix), ("kind",))
     if data.get("apiVersion") != API_VERSION:
         raise document.locate(NotAFlinkDeployment(need=f"apiVersion: {API_VERSION}", fix="use the operator's apiVersion"), ("apiVersion",))
-    if isinstance(data.get("spec"), dict) and data["spec"].get("job") is None:
-        need = "spec.job; a deployment without it is a session cluster for many jobs"
-        fix = "write one FlinkDeployment with spec.job for each of its jobs, and size each"
-        raise document.locate(FlinkSession(need=need, fix=fix), ("spec", "job"))
 
 
-def _slips(document: Document) -> list[PenstockError]:
+def is_session_cluster(document: Document) -> bool:
+    """Whether a FlinkDeployment has no job of its own."""
+    spec = document.data.get("spec")
+    return document.data.get("kind") == "FlinkDeployment" and isinstance(spec, dict) and spec.get("job") is None
+
+
+def slips(document: Document) -> list[PenstockError]:
     """Probable typos of the operator's fields, which would be ignored silently otherwise."""
     return [
-        document.locate(UnknownField(need=f"one of {', '.join(known_fields(path))}", fix=f"did you mean {close}?"), (*path, name))
+        document.locate(UnknownField(need=f"one of {', '.join(known)}", fix=f"did you mean {close}?"), (*path, name))
         for path in understood_places()
+        for known in [_known_in(document, path)]
         for name in mapping_at(document, path)
-        if name not in known_fields(path) and (close := _closest(name, known_fields(path)))
+        if name not in known and (close := _closest(name, known))
     ]
+
+
+def _known_in(document: Document, path: Path_) -> tuple[str, ...]:
+    of_session = path == SPEC and document.data.get("kind") == SESSION_JOB
+    return (*known_fields(path), *(("deploymentName",) if of_session else ()))
 
 
 def _closest(name: str, known: tuple[str, ...]) -> str | None:

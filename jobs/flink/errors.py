@@ -13,7 +13,7 @@ class NotAFlinkDeployment(DocumentError):
 
 
 class FlinkSession(DocumentError):
-    """The document describes a session cluster or a job of one; the size of the cluster says nothing about a single job."""
+    """The documents are not one session cluster with all of its jobs, which are converted together: they share its TaskManagers."""
 
     code = "SPEC-021"
-    title = "Flink session clusters cannot be converted"
+    title = "not one Flink session cluster with its jobs"

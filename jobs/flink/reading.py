@@ -53,9 +53,7 @@ class Reading:
 
     def note(self, field: str, path: Path_, text: str) -> None:
         """Adds a note to a field of the spec; without a path it refers to a missing field of the deployment."""
-        given = self.file.document.given(path) if path else ""
-        line = self.file.document.place(path).line if path else None
-        self.notes.append(Note(field=field, path=dotted(path), line=line, given=given, text=text))
+        self.notes.append(noted(self.file, field, path, text))
 
     def raise_faults(self) -> None:
         """Raises the collected errors in the order of the document.
@@ -69,3 +67,21 @@ class Reading:
         """Field of the targets -> the place of its value."""
         document = self.file.document
         return {field: Origin(at=document.place(path), path=dotted(path), given=document.given(path)) for field, path in self.paths.items()}
+
+
+def noted(file: DeploymentFile, field: str, path: Path_, text: str, given: str | None = None) -> Note:
+    """A note on a field of a deployment.
+
+    Args:
+        file: the deployment.
+        field: of the spec.
+        path: of the deployment's field; empty for one that is missing.
+        text: of the note.
+        given: the value; None: as the deployment has it.
+    """
+    if not path:
+        return Note(field=field, text=text)
+    place = file.document.place(path)
+    shown = file.document.given(path) if given is None else given
+    other = place.file if place.file != file.document.file else ""
+    return Note(field=field, path=dotted(path), line=place.line, given=shown, text=text, file=other)

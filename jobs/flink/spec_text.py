@@ -12,7 +12,7 @@ from pydantic import BaseModel, ConfigDict
 # The field of notes that the spec has no field for.
 LEFTOVER = "leftover"
 
-_FIELDS = ("app", "parallelism", "upgradeMode", "executor", "driver", "trigger", "progressTimeout", "restart", "state")
+_FIELDS = ("app", "parallelism", "upgradeMode", "executor", "driver", "sparkConf", "trigger", "progressTimeout", "restart", "state")
 _WIDTH = 120
 # Texts that YAML 1.1 resolves to a boolean, null or a number; the texts of a spec are names and quantities.
 _NOT_TEXT = r"y|n|yes|no|on|off|true|false|null|[-+.0-9][0-9._xobe+-]*"
@@ -27,6 +27,7 @@ class Note(BaseModel):
         line: line of the field in that document.
         given: its value as JSON.
         text: text of the note.
+        file: of that document, where it is another one than that of the job.
     """
 
     model_config = ConfigDict(frozen=True, strict=True, extra="forbid")
@@ -36,6 +37,7 @@ class Note(BaseModel):
     line: int | None = None
     given: str = ""
     text: str
+    file: str = ""
 
 
 def spec_text(head: str, document: dict[str, Any], notes: Sequence[Note]) -> str:
@@ -65,7 +67,8 @@ def _comments(notes: Sequence[Note], field: str, indent: str) -> list[str]:
 
 
 def _said(note: Note) -> str:
-    where = f"line {note.line}, {note.path}" if note.line else note.path
+    line = f"{note.file}:{note.line}" if note.file else f"line {note.line}"
+    where = f"{line}, {note.path}" if note.line else note.path
     given = f" = {note.given}" if note.given and note.path else ""
     return f"{where}{given}: {note.text}" if where else note.text
 

@@ -114,6 +114,8 @@ class Session:
                 self._say("failed")
                 fix = "check the driver's log: a JVM that is out of memory, or executors that fail too often"
                 raise SparkEnded(path=f"session {self._configuration.name}", given="Spark has stopped by itself", fix=fix)
+            for name, job in self._jobs.items():
+                spark.show_reading(name, job.reading)
             if self._stop.wait(_LOOK_S):
                 return
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import secrets
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,9 +13,13 @@ from py4j.protocol import Py4JError, Py4JNetworkError
 from pyspark.sql import SparkSession
 
 from penstock.jobs.configuration.session import SessionConfiguration
+from penstock.jobs.driver.lag import gauge
 from penstock.jobs.driver.spark import OwnSpark, stacks_conf, started
 from penstock.jobs.driver.watch import within
 
+# Followed by a job's name: 1 while its queries read; the gauges of the job's process stay as they were when that ends.
+# infra/manifests/prometheus.py has the name as Spark's Prometheus servlet spells it.
+READING = "penstock.reading."
 # A query that a job's process has left is stopped with its tasks, in seconds. One that does not end by then writes nothing that counts:
 # the job's next process has another token.
 _STOP_S = 30.0
@@ -46,6 +50,8 @@ class SessionSpark:
         conf = {**(stacks_conf(min(limits)) if limits else {}), **configuration.spark_conf}
         self._session: SparkSession = started(configuration.name, configuration.master, conf)
         self._executors = configuration.executors
+        # Job -> its gauge, and what that shows.
+        self._reading: dict[str, tuple[Any, bool]] = {}
 
     @property
     def ended(self) -> bool:
@@ -88,6 +94,21 @@ class SessionSpark:
         if executors > self._executors:
             self._context._jsc.sc().requestExecutors(executors - self._executors)
             self._executors = executors
+
+    def show_reading(self, job: str, reading: bool) -> None:
+        """Shows among Spark's metrics whether the queries of a job read.
+
+        Args:
+            job: its name.
+            reading: whether they do.
+        """
+        shown, value = self._reading.get(job, (None, None))
+        if value != reading:
+            # Of a JVM that has died nobody reads any.
+            with suppress(Py4JError, OSError):
+                shown = shown or gauge(self._session, f"{READING}{job}")
+                shown.setValue(int(reading))
+                self._reading[job] = (shown, reading)
 
     def stop(self) -> None:
         """Stops it."""

@@ -81,6 +81,11 @@ class SupervisedJob:
         return self._wanted is None or self._failed or self._ready_file.exists()
 
     @property
+    def reading(self) -> bool:
+        """Whether its queries read."""
+        return self._ready_file.exists()
+
+    @property
     def _ready_file(self) -> Path:
         return self._folder / "ready"
 

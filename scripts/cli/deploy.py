@@ -20,7 +20,7 @@ from penstock.scripts.cli import offline_changes
 from penstock.scripts.cli.environment_argument import add_environment_argument, chosen, take_stacks
 from penstock.scripts.cli.output import add_output_argument, as_text
 from penstock.scripts.errors import CredentialsMissing, TerraformFailed, WrongUsage
-from penstock.scripts.operations import changes_of_jobs, evidence
+from penstock.scripts.operations import changes_of_jobs, evidence, session_changes
 from penstock.scripts.operations.evidence import Awaited, Evidence
 from penstock.scripts.operations.job_changes import JobChanges, job_changes
 from penstock.scripts.planning.app_path import add_app_path_argument, folders_of_apps
@@ -41,6 +41,7 @@ from penstock.scripts.provisioning.aws_access import AwsAccess
 from penstock.scripts.provisioning.confirmation import confirm
 from penstock.scripts.provisioning.deployment import DeployedStack, Deployment, outputs, wanted
 from penstock.scripts.provisioning.introduction import introduce
+from penstock.scripts.provisioning.planned_changes import StackChanges
 from penstock.scripts.provisioning.stacks import synthesized
 from penstock.scripts.render.screen import screen_of
 from penstock.sizing.errors import CheckFailed, PenstockError
@@ -178,7 +179,13 @@ def _show(deployment: Deployment, changes: Sequence[JobChanges]) -> None:
     sys.stdout.write("\n" + changes_table.render(deployment.planned, screen))
     if changes:
         sys.stdout.write("\n" + changes_of_jobs.rendered(changes, screen))
+    if sessions := _sessions(deployment):
+        sys.stdout.write("\n" + session_changes.rendered(sessions))
     sys.stdout.flush()
+
+
+def _sessions(deployment: Deployment) -> list[session_changes.SessionChanges]:
+    return session_changes.session_changes(one for one in deployment.planned.values() if isinstance(one, StackChanges))
 
 
 def _awaited(aws: AwsAccess, plans: EnvironmentPlans, changes: Sequence[JobChanges]) -> list[Awaited]:
@@ -289,6 +296,7 @@ def _print_result(
             "against": "the state",
             "stacks": changes_table.document(deployment.planned),
             "jobs": [job.model_dump(by_alias=True, mode="json") for job in changes],
+            "sessions": [one.model_dump(by_alias=True, mode="json") for one in _sessions(deployment)],
             "applied": [_applied(stack) for stack in done if stack.applied is not None],
             "evidence": [one.model_dump(by_alias=True, mode="json") for one in found],
             "outputs": outputs_by_stack,

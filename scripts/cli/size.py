@@ -48,8 +48,19 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_no_check_argument(parser)
     add_output_argument(parser)
     parser.add_argument("--explain", action="store_true", help="show the rule and inputs behind each number, and executors of other sizes")
-    parser.add_argument("--from-flink", type=Path, metavar="FILE", help="convert a FlinkDeployment to a job spec")
-    parser.add_argument("--out", type=Path, metavar="SPEC.yaml", help="with --from-flink: also write the spec to this file")
+    parser.add_argument(
+        "--from-flink",
+        type=Path,
+        nargs="+",
+        metavar="FILE",
+        help="convert a FlinkDeployment to a job spec, or a session cluster and its FlinkSessionJobs to the specs of a session",
+    )
+    parser.add_argument(
+        "--out",
+        type=Path,
+        metavar="SPEC.yaml",
+        help="with --from-flink: also write the spec to this file, or those of a session to this folder",
+    )
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -76,7 +87,7 @@ def run(arguments: argparse.Namespace) -> int:
 def _check(arguments: argparse.Namespace) -> None:
     if bool(arguments.specs) == (arguments.from_flink is not None):
         given = "both a SPEC and --from-flink" if arguments.specs else "no SPEC"
-        raise WrongUsage(given=given, need="job specs, or --from-flink with one file", fix="penstock size --help")
+        raise WrongUsage(given=given, need="job specs, or --from-flink with its files", fix="penstock size --help")
     if arguments.out is not None and arguments.from_flink is None:
         raise WrongUsage(given=f"--out {arguments.out}", need="--out only together with --from-flink", fix="remove it")
     if arguments.profile is not None and len(arguments.specs) != 1:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
+from functools import cached_property
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
@@ -21,6 +23,7 @@ from penstock.jobs.spec import SpecFile, StreamingJob
 from penstock.jobs.spec.change_effects import Effect, effect_of
 from penstock.jobs.spec.changes import changed_fields
 from penstock.jobs.storage.continuation import InitialSavepoint
+from penstock.jobs.storage.driver_runs import DriverRunsFile
 from penstock.jobs.storage.generation import Generation
 from penstock.jobs.storage.job_folder import JobFolder
 from penstock.jobs.targets import targets
@@ -35,6 +38,8 @@ if TYPE_CHECKING:
 
 _DISTRIBUTION = "penstock-kit"
 _NOT_SET = "not set"
+# A driver's pod, as `penstock.jobs.storage.lease_holder.LeaseHolder` says it: the first one of its job's, or its session's, StatefulSet.
+_DRIVER = re.compile(r"pod (.+)-driver-0")
 # From the least to the most.
 ORDER: tuple[Effect, ...] = ("nothing", "restart", "restart with state", "state must be reset", "refused")
 
@@ -49,7 +54,7 @@ class Change(_Said):
     """A change of a job.
 
     Args:
-        what: a field of the spec by its path, or ``app``, ``image``, ``plan`` or ``penstock``.
+        what: a field of the spec by its path, or ``app``, ``image``, ``plan``, ``penstock`` or ``driver``.
         before: as it runs; a field as it is written.
         now: as it is wanted.
         effect: what it takes.
@@ -109,11 +114,18 @@ def job_changes(
     """
     tags = image_tags(environment, [job.name for job in planned.jobs])
     bucket = environment.spec.buckets.checkpoints
-    return [
-        _Compared(job, JobFolder(f"s3a://{bucket}/{job.name}", s3), tags[job.name], planned, environment, app_path).changes()
+    compared = [
+        _Compared(job, JobFolder(f"s3a://{bucket}/{job.name}", s3), _ran_in(bucket, job.name, s3), tags[job.name], planned, app_path)
         for job in planned.jobs
-        if not names or job.name in names
     ]
+    return [one.changes(environment, compared) for one in compared if not names or one.name in names]
+
+
+def _ran_in(bucket: str, job: str, s3: S3Client) -> str | None:
+    """The job or the session whose driver has run a job last; None: not known, or none in Kubernetes."""
+    runs = DriverRunsFile(f"s3a://{bucket}/{job}", s3).read().runs
+    found = _DRIVER.fullmatch(runs[-1].driver) if runs else None
+    return None if found is None else found[1]
 
 
 class _Compared:
@@ -122,49 +134,67 @@ class _Compared:
     Args:
         wanted: the job.
         folder: of it.
+        ran_in: see `_ran_in`.
         tag: of the image that is wanted.
         planned: all jobs of the environment.
-        environment: of them.
         app_path: folders of the apps.
     """
 
     def __init__(
-        self,
-        wanted: JobPlan,
-        folder: JobFolder,
-        tag: str,
-        planned: EnvironmentPlans,
-        environment: Environment,
-        app_path: Sequence[Path],
+        self, wanted: JobPlan, folder: JobFolder, ran_in: str | None, tag: str, planned: EnvironmentPlans, app_path: Sequence[Path]
     ) -> None:
-        self._environment = environment
         self._wanted = wanted
         self._folder = folder
+        self._ran_in = ran_in
         self._tag = tag
         self._planned = planned
         self._app_path = app_path
 
-    def changes(self) -> JobChanges:
-        current = self._folder.current()
+    @property
+    def name(self) -> str:
+        """The job's."""
+        return self._wanted.name
+
+    @cached_property
+    def _current(self) -> Generation | None:
+        return self._folder.current()
+
+    @cached_property
+    def _before(self) -> tuple[SpecFile | None, tuple[str, ...]]:
+        """The spec as it runs, and what prevents it from being compared."""
+        return (None, ()) if self._current is None else self._recorded(self._current)
+
+    def changes(self, environment: Environment, all_: Sequence[_Compared]) -> JobChanges:
+        """The changes.
+
+        Args:
+            environment: of the job.
+            all_: jobs of the environment.
+        """
+        current = self._current
         if current is None:
             earlier = ("its checkpoint is of a release that recorded no generations",) if self._folder.checkpoints() else ()
-            return JobChanges(job=self._wanted.name, state="not running yet", notes=earlier)
-        before, notes = self._before(current)
-        changes = (*(self._of_spec(before) if before else ()), *self._of_the_rest(current))
+            return JobChanges(job=self.name, state="not running yet", notes=earlier)
+        before, notes = self._before
+        changes = (*(self._of_spec(before) if before else ()), *self._of_the_rest(current), *self._of_driver())
         effect = ORDER[max((ORDER.index(change.effect) for change in changes), default=0)]
         old, unplanned = self._plan_of(before)
         differing = () if old is None else quantities(old, self._wanted.plan)
         state = self._state(effect, current)
         return JobChanges(
-            job=self._wanted.name,
+            job=self.name,
             generation=current.number,
             state=state,
             effect=effect,
             changes=changes,
             plan=differing,
             savepoint=self._saved(current) if state == "goes on with its state" else None,
-            notes=(*notes, *unplanned, *(self._of_session(old, changes) if changes else ())),
+            notes=(*notes, *unplanned, *(self._of_session(environment, all_, changes) if changes else ())),
         )
+
+    def runs_in(self, session: str) -> Plan | None:
+        """The plan of the job as it runs in a session; None: it does not, or that is not known."""
+        return self._plan_of(self._before[0])[0] if self._ran_in == session else None
 
     def _state(self, effect: Effect, current: Generation) -> State:
         spec = self._wanted.spec.job.spec
@@ -180,8 +210,7 @@ class _Compared:
         goes_on = initial is None or not initial.counts(current)
         return savepoint_name(current.number) if goes_on and spec.upgrade_mode == "savepoint" else None
 
-    def _before(self, current: Generation) -> tuple[SpecFile | None, tuple[str, ...]]:
-        """The spec as it runs, and what prevents it from being compared."""
+    def _recorded(self, current: Generation) -> tuple[SpecFile | None, tuple[str, ...]]:
         recorded = self._folder.recorded_spec(current.number)
         if recorded is None:
             note = f"generation {current.number} is of a release that recorded no spec: its fields can't be compared"
@@ -216,9 +245,22 @@ class _Compared:
             why = "if the image is built with it"
             yield Change(what="penstock", before=current.versions.penstock, now=penstock, effect="restart", why=why)
 
-    def _of_session(self, old: Plan | None, changes: Sequence[Change]) -> tuple[str, ...]:
+    def _of_driver(self) -> Iterator[Change]:
+        """A move into a session, or out of one."""
+        session = self._planned.session_of(self.name)
+        now = self.name if session is None else session.name
+        if self._ran_in is not None and self._ran_in != now:
+            before, wanted = ("a driver of its own" if one == self.name else f"session {one}" for one in (self._ran_in, now))
+            why = "the driver that has it stops, and the other one goes on with its checkpoint"
+            yield Change(what="driver", before=before, now=wanted, effect="restart", why=why)
+
+    def _of_session(self, environment: Environment, all_: Sequence[_Compared], changes: Sequence[Change]) -> tuple[str, ...]:
+        session = self._planned.session_of(self.name)
+        if session is None:
+            return ()
+        running = {one.name: plan for one in all_ if (plan := one.runs_in(session.name)) is not None}
         new_image = any(change.what in ("image", "penstock") for change in changes)
-        return session_restart.said(self._planned, self._environment, self._wanted.name, old, new_image=new_image)
+        return session_restart.said(self._planned, environment, self.name, running, new_image=new_image)
 
     def _plan_of(self, before: SpecFile | None) -> tuple[Plan | None, tuple[str, ...]]:
         """The plan of the spec as it runs, and what prevents it."""

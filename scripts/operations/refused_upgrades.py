@@ -7,7 +7,7 @@ from typing import Any
 
 from kubernetes import client
 
-from penstock.infra.manifests.deployed_job import COMPONENT_LABEL
+from penstock.infra.manifests.deployed_job import COMPONENT_LABEL, INSTANCE_LABEL
 from penstock.infra.manifests.upgrade_check import COMPONENT
 from penstock.jobs.configuration.runtime import JOB_LABEL
 from penstock.scripts.provisioning.kubernetes_access import REQUEST_LIMIT_S, asked
@@ -29,7 +29,13 @@ def refusals(api: client.ApiClient, since: datetime) -> dict[str, str]:
         pods = core.list_pod_for_all_namespaces(label_selector=f"{COMPONENT_LABEL}={COMPONENT}", _request_timeout=REQUEST_LIMIT_S).items
     failed = [pod for pod in pods if pod.status.phase == "Failed" and pod.metadata.creation_timestamp >= since]
     failed.sort(key=lambda pod: pod.metadata.creation_timestamp)
-    return {pod.metadata.labels.get(JOB_LABEL, pod.metadata.namespace): _message(pod) for pod in failed}
+    return {_job(pod): _message(pod) for pod in failed}
+
+
+def _job(pod: Any) -> str:
+    """The job that is checked: the label of the objects' owner names the session of one that runs in a session."""
+    labels = pod.metadata.labels
+    return str(labels.get(INSTANCE_LABEL) or labels.get(JOB_LABEL, pod.metadata.namespace))
 
 
 def _message(pod: Any) -> str:

@@ -2,42 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from penstock.infra.environment import Environment
-from penstock.infra.plans import EnvironmentPlans, SessionOfJobs
+from penstock.infra.plans import EnvironmentPlans
 from penstock.infra.sessions import driver_size
 from penstock.sizing.plan.session import SessionPlan, plan_session
 from penstock.sizing.plan.session.settings import EXECUTORS
 from penstock.sizing.planned import Plan
 
 
-def said(planned: EnvironmentPlans, environment: Environment, job: str, before: Plan | None, *, new_image: bool) -> tuple[str, ...]:
-    """The sentence about the session of a job that changes; empty if it has a driver of its own.
+def said(planned: EnvironmentPlans, environment: Environment, job: str, running: Mapping[str, Plan], *, new_image: bool) -> tuple[str, ...]:
+    """The sentence about the session of a job that changes; empty if it has a driver of its own, or if its session does not run yet.
 
     Args:
         planned: the jobs as they are wanted.
         environment: of them.
         job: its name.
-        before: the plan of the job as it runs; None: not known.
+        running: the jobs that run in its session, each with its plan as it runs, as far as that is known.
         new_image: whether the image changes.
     """
     session = planned.session_of(job)
-    if session is None:
+    if session is None or not running:
         return ()
-    reasons = [*(["another image"] if new_image else []), *_reasons(planned, environment, session, job, before)]
-    others = f"with all its jobs ({', '.join(session.plan.jobs)})"
-    if reasons:
-        return (f"the driver of session {session.name} restarts, {others}: {'; '.join(reasons)}",)
-    return (f"in session {session.name} this job alone restarts",)
-
-
-def _reasons(planned: EnvironmentPlans, environment: Environment, session: SessionOfJobs, job: str, before: Plan | None) -> Iterator[str]:
-    if before is None:
-        return
-    own = {one.name: one.plan for one in planned.jobs_of(session)}
     given = next(driver_size(one) for one in environment.spec.sessions if one.name == session.name)
-    yield from reasons(plan_session({**own, job: before}, driver=given), session.plan)
+    before = plan_session(dict(running), driver=given)
+    why = [*(["another image"] if new_image else []), *reasons(before, session.plan)]
+    others = f"with all its jobs ({', '.join(session.plan.jobs)})"
+    if why:
+        return (f"the driver of session {session.name} restarts, {others}: {'; '.join(why)}",)
+    return (f"in session {session.name} this job alone restarts",)
 
 
 def reasons(before: SessionPlan, now: SessionPlan) -> Iterator[str]:

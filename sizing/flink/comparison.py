@@ -11,7 +11,7 @@ from typing import Literal
 from pydantic import BaseModel, ConfigDict
 
 from penstock.sizing.flink.job import FlinkJob
-from penstock.sizing.planned import Plan
+from penstock.sizing.planned import Plan, PlannedPod
 from penstock.sizing.state.memory import RESERVED_MIB, ROCKSDB_INSTANCE_MIB, unified_memory
 from penstock.sizing.units import MIB
 
@@ -22,7 +22,8 @@ class Row(BaseModel):
     """A resource of both engines, or of one of them.
 
     Args:
-        of: group of the row: ``job``, ``task`` (TaskManager and executor) or ``control`` (JobManager and driver).
+        of: group of the row: ``job``, or ``session`` of several; ``task`` (TaskManager and executor) or ``control`` (JobManager and
+            driver).
         name: name of the row.
         flink: Flink's value; None if it has none.
         spark: Spark's value; None if it has none.
@@ -32,7 +33,7 @@ class Row(BaseModel):
 
     model_config = ConfigDict(frozen=True, strict=True, extra="forbid")
 
-    of: Literal["job", "task", "control"]
+    of: Literal["session", "job", "task", "control"]
     name: str
     flink: int | None
     spark: int | None
@@ -48,7 +49,8 @@ def compare(flink: FlinkJob, plan: Plan, trigger_ms: int | None) -> tuple[Row, .
         plan: the plan that replaces it, from the same parallelism, slots, memory and CPU.
         trigger_ms: trigger of the spec; None for a bounded run.
     """
-    return (*_job(flink, plan, trigger_ms), *_task(flink, plan), *_control(flink, plan))
+    stores = -(-shuffle_tasks(plan) // plan.totals.executors)
+    return (*_job(flink, plan, trigger_ms), *task_rows(flink, plan.pods.executor, stores), *control_rows(flink, plan.pods.driver))
 
 
 def _job(flink: FlinkJob, plan: Plan, trigger_ms: int | None) -> list[Row]:
@@ -65,15 +67,22 @@ def _job(flink: FlinkJob, plan: Plan, trigger_ms: int | None) -> list[Row]:
         ),
         _row("job", "task slots in all", flink.task_managers * flink.slots, slots, "count", _idle(flink)),
         _row("job", "tasks at a time", flink.parallelism, plan.tasks_at_a_time, "count", operator),
-        _row("job", "max parallelism", flink.max_parallelism, _shuffle(plan), "count", bound),
+        _row("job", "max parallelism", flink.max_parallelism, shuffle_tasks(plan), "count", bound),
         _row("job", "checkpoint", flink.checkpoint_interval_ms, trigger_ms, "ms", every),
         _row("job", "memory of all pods", pods_bytes, executors * MIB, "bytes", _standby(flink)),
         _row("job", "CPU of all pods", _pods_cpu(flink), cpu, "millicores", _standby(flink)),
     ]
 
 
-def _task(flink: FlinkJob, plan: Plan) -> list[Row]:
-    memory, executor = flink.task_manager, plan.pods.executor
+def task_rows(flink: FlinkJob, executor: PlannedPod, stores: int) -> list[Row]:
+    """A TaskManager beside an executor.
+
+    Args:
+        flink: a job of the TaskManager.
+        executor: that replaces it.
+        stores: state stores of an executor for each stateful operator.
+    """
+    memory = flink.task_manager
     heap = executor.heap_mib * MIB
     overhead = executor.overhead_mib + executor.pyspark_mib
     free = memory.framework_off_heap_bytes + memory.task_off_heap_bytes
@@ -98,7 +107,7 @@ def _task(flink: FlinkJob, plan: Plan) -> list[Row]:
             "bytes",
             "Flink's buffers; Spark shuffles through files on the node's disk",
         ),
-        _state(flink, plan),
+        _state(flink, executor, stores),
         _row(
             "task",
             "off-heap",
@@ -114,8 +123,14 @@ def _task(flink: FlinkJob, plan: Plan) -> list[Row]:
     ]
 
 
-def _control(flink: FlinkJob, plan: Plan) -> list[Row]:
-    memory, driver = flink.job_manager, plan.pods.driver
+def control_rows(flink: FlinkJob, driver: PlannedPod) -> list[Row]:
+    """A JobManager beside a driver.
+
+    Args:
+        flink: a job of the JobManager.
+        driver: that replaces it.
+    """
+    memory = flink.job_manager
     off_heap = "Flink's direct memory; in a driver only part of the overhead"
     return [
         _row(
@@ -179,20 +194,19 @@ def _unified(heap: int) -> str:
     return f"Spark: (heap - 300 MiB) * 0.6, {storage} of it for storage; {_mib(user)} more is user memory"
 
 
-def _state(flink: FlinkJob, plan: Plan) -> Row:
+def _state(flink: FlinkJob, executor: PlannedPod, stores: int) -> Row:
     """Where the state of joins and windows is stored; state on the heap has no separate row."""
     managed, name = flink.task_manager.managed_bytes, "state store"
     if flink.state_backend == "hashmap":
         words = f"on the heap in both; Flink's managed memory of {_mib(managed)} is used only for sorting and Python"
         return _row("task", name, None, None, "bytes", words)
-    stores = -(-_shuffle(plan) // plan.totals.executors)
-    overhead = plan.pods.executor.overhead_mib * MIB
+    overhead = executor.overhead_mib * MIB
     bound = f"managed memory is a limit, {_mib(managed // flink.slots)} per slot; Spark has none unless boundedMemoryUsage is enabled"
     words = f"{bound}: {stores:,} stores of up to {ROCKSDB_INSTANCE_MIB} MiB for each stateful operator, in an overhead of {_mib(overhead)}"
     return _row("task", name, managed, stores * ROCKSDB_INSTANCE_MIB * MIB, "bytes", words)
 
 
-def _shuffle(plan: Plan) -> int:
+def shuffle_tasks(plan: Plan) -> int:
     """Tasks of a stage after a shuffle: the number of state stores per stateful operator."""
     return next((stage.tasks for stage in plan.stages if stage.kind == "shuffle"), plan.parallelism.value)
 

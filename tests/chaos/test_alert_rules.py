@@ -23,6 +23,8 @@ JOBS = (
     ScrapedJob("user-credit", "user-credit-driver-0.user-credit-driver.job-user-credit.svc", bounded=False),
     ScrapedJob("backfill", "backfill-driver-0.backfill-driver.job-backfill.svc", bounded=True),
 )
+# Of two jobs, one of whose names begins as the other one does.
+SESSION = ScrapedJob("shared", "shared-driver-0.shared-driver.job-shared.svc", False, 1000, ("counts", "counts-by-user"))
 MONITORING = Monitoring("production", "us-east-1", JOBS, ALARMS, PENDING_MINUTES, "https://metrics.example/workspaces/ws-1/", {}, [])
 DRIVER = '{job="drivers", penstock_job="user-credit", bounded="false"}'
 # The first run fetches and compiles some thousand packages.
@@ -43,9 +45,9 @@ def _run(promtool: Path, *arguments: str) -> str:
     return ran.stdout
 
 
-def _fires(promtool: Path, folder: Path, series: dict[str, str], alert: str, at: Mapping[str, str | None]) -> None:
-    """Runs the rules over series with a sample a minute; `at` is time -> the job, or output, that the alert fires for then."""
-    (folder / "rules.yaml").write_text(json.dumps(rules(ALARMS, PENDING_MINUTES)), encoding="utf-8")
+def _fires(promtool: Path, folder: Path, series: dict[str, str], alert: str, at: Mapping[str, str | tuple[str, ...] | None]) -> None:
+    """Runs the rules over series with a sample a minute; `at` is time -> the jobs, or the output, that the alert fires for then."""
+    (folder / "rules.yaml").write_text(json.dumps(rules(ALARMS, PENDING_MINUTES, [*JOBS, SESSION])), encoding="utf-8")
     expected = [_expected(time, alert, name) for time, name in at.items()]
     result: dict[str, Any] = {
         "rule_files": ["rules.yaml"],
@@ -62,12 +64,13 @@ def _fires(promtool: Path, folder: Path, series: dict[str, str], alert: str, at:
     _run(promtool, "test", "rules", str(folder / "test.yaml"))
 
 
-def _expected(time: str, alert: str, name: str | None) -> dict[str, Any]:
+def _expected(time: str, alert: str, name: str | tuple[str, ...] | None) -> dict[str, Any]:
     """Prometheus writes a series ALERTS for each alert; which labels else an alert has is no matter here."""
     label = {"PenstockLogsLost": "name", "PenstockPodsPending": "name", "PenstockPoolLimit": "nodepool"}.get(alert, "penstock_job")
     label = "severity" if alert == "PenstockKarpenterDown" else label
     expr = f'count by ({label}) (ALERTS{{alertname="{alert}", alertstate="firing"}})'
-    samples = [] if name is None else [{"labels": f'{{{label}="{name}"}}', "value": 1}]
+    names = () if name is None else (name,) if isinstance(name, str) else name
+    samples = [{"labels": f'{{{label}="{one}"}}', "value": 1} for one in names]
     return {"expr": expr, "eval_time": time, "exp_samples": samples}
 
 
@@ -132,6 +135,29 @@ def test_a_driver_that_does_not_answer_fires_unless_it_may_have_ended(promtool: 
     bounded = '{job="drivers", penstock_job="backfill", bounded="true"}'
     series = {f"up{DRIVER}": "1x4 0x30", f"up{bounded}": "1x4 0x30"}
     _fires(promtool, tmp_path, series, "PenstockDriverSilent", {"10m": None, "16m": "user-credit"})
+
+
+SHARED = DRIVER.replace("user-credit", "shared")
+
+
+def _of_session(job: str) -> str:
+    return DRIVER.replace('penstock_job="user-credit"', f'penstock_job="{job}", type="gauges"')
+
+
+def test_a_session_that_does_not_answer_fires_for_each_of_its_jobs(promtool: Path, tmp_path: Path) -> None:
+    series = {f"up{SHARED}": "1x4 0x30", **{f"penstock_reading{_of_session(job)}": "1x4" for job in SESSION.members}}
+    _fires(promtool, tmp_path, series, "PenstockDriverSilent", {"10m": None, "16m": ("counts", "counts-by-user")})
+
+
+def test_a_job_that_does_not_run_in_its_session_fires_and_the_others_do_not(promtool: Path, tmp_path: Path) -> None:
+    series = {f"up{SHARED}": "1x50"}
+    series |= {f"penstock_reading{_of_session(job)}": f"1x4 {value}x40" for job, value in zip(SESSION.members, (0, 1), strict=True)}
+    _fires(promtool, tmp_path, series, "PenstockDriverSilent", {"10m": None, "16m": "counts"})
+
+
+def test_the_jobs_of_a_session_that_does_not_answer_while_one_was_silent_fire_once_each(promtool: Path, tmp_path: Path) -> None:
+    series = {f"up{SHARED}": "1x14 0x30", f"penstock_reading{_of_session('counts')}": "0x14"}
+    _fires(promtool, tmp_path, series, "PenstockDriverSilent", {"12m": "counts", "20m": "counts", "26m": ("counts", "counts-by-user")})
 
 
 def test_drivers_that_begin_anew_again_and_again_fire(promtool: Path, tmp_path: Path) -> None:

@@ -13,9 +13,11 @@ import pytest
 
 from penstock.infra.environment import Environment
 from penstock.infra.parts.jobs import EnvironmentJob
+from penstock.infra.parts.sessions import Session
 from penstock.infra.plans import plans
 from penstock.jobs.configuration.plan_hash import plan_hash
 from penstock.jobs.driver.fingerprint import app_hash, spec_hash
+from penstock.jobs.storage.driver_runs import DriverRun, DriverRuns, DriverRunsFile
 from penstock.jobs.storage.generation import Fingerprint, Generation, RecordedSpec, Versions
 from penstock.jobs.storage.job_folder import JobFolder
 from penstock.scripts.cli import upgrade
@@ -55,9 +57,9 @@ class Place:
         data["spec"]["jobs"] = [str(self.spec)]
         self.own = Environment.model_validate(data)
         self.file.write_text(self.own.text())
-        s3 = AwsAccess(self.own).client("s3")
-        s3.create_bucket(Bucket=self.own.spec.buckets.checkpoints)
-        self.folder = JobFolder(f"s3a://{self.own.spec.buckets.checkpoints}/clicks", s3)
+        self.s3 = AwsAccess(self.own).client("s3")
+        self.s3.create_bucket(Bucket=self.own.spec.buckets.checkpoints)
+        self.folder = JobFolder(f"s3a://{self.own.spec.buckets.checkpoints}/clicks", self.s3)
 
     def begin(self, *, recorded: bool = True, tag: str | None = None) -> None:
         """The job begins as it is now."""
@@ -73,6 +75,17 @@ class Place:
     def with_parallelism(self, value: int) -> None:
         """The environment sets the job's parallelism."""
         self.own = self.own.with_spec(jobs=[EnvironmentJob(spec=str(self.spec), parallelism=value)])
+        self.file.write_text(self.own.text())
+
+    def ran_in(self, pod: str) -> None:
+        """The job has run in this pod."""
+        made = {"driver": f"pod {pod}", "pod_uid": None, "fingerprint": Fingerprint(app="", spec="", plan="", image=None)}
+        run = DriverRun.model_validate({"token": 1, "started": datetime.now(UTC), **made})
+        DriverRunsFile(self.folder.uri, self.s3).change(lambda _: DriverRuns().begun(run))
+
+    def in_session(self, *sessions: str) -> None:
+        """The job is in a session, or has a driver of its own."""
+        self.own = self.own.with_spec(sessions=[Session(name=name, jobs=["clicks"]) for name in sessions])
         self.file.write_text(self.own.text())
 
     def change(self, old: str, new: str) -> None:
@@ -155,3 +168,20 @@ def test_a_generation_of_an_earlier_release_has_no_spec_and_that_is_said(place: 
     assert code == 0
     assert [one["what"] for one in job["changes"]] == ["plan"]
     assert "recorded no spec" in job["notes"][0]
+
+
+def test_a_move_into_a_session_and_out_of_it_is_a_change(place: Place, capsys: pytest.CaptureFixture[str]) -> None:
+    place.begin()
+    for pod, sessions, moved in (
+        ("clicks-driver-0", ("shared",), ("a driver of its own", "session shared")),
+        ("shared-driver-0", ("shared",), None),
+        ("other-driver-0", ("shared",), ("session other", "session shared")),
+        ("shared-driver-0", (), ("session shared", "a driver of its own")),
+        ("clicks-driver-0", (), None),
+    ):
+        place.ran_in(pod)
+        place.in_session(*sessions)
+        code, job = place.plan(capsys)
+        changes = [(one["what"], one["before"], one["now"], one["effect"]) for one in job["changes"]]
+        assert changes == ([] if moved is None else [("driver", *moved, "restart")])
+        assert (code, job["state"]) == (0, "unchanged" if moved is None else "goes on with its state")

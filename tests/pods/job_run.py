@@ -49,10 +49,10 @@ def run_of(
     settings = {name: asked.config for name, asked in asked_topics([file]).items()}
     # What ran before under the job's name, as on a lost node, may have written since its run has ended.
     cluster.wait_until_nothing_runs(namespace(job.name))
-    _delete_all(local)
+    delete_all(local)
     kafka_topics.create(local.kafka.address, planned.kafka.topics, settings)
     with ExitStack() as held:
-        held.callback(_delete_all, local)
+        held.callback(delete_all, local)
         servers = held.enter_context(LocalServers(file, folders, folder / "servers"))
         urls = {name: held.enter_context(Forwarding(cluster.host, servers[name].port)).url for name in file.job.spec.local.connections}
         release = team_job.release(spec, around, folder / "release", urls)
@@ -94,7 +94,7 @@ def run_to_the_end(run: PodRun, faults: Faults | None = None, *, failures_allowe
         return judge(run.outcome(expected), expected)
 
 
-def _delete_all(local: LocalEnvironment) -> None:
+def delete_all(local: LocalEnvironment) -> None:
     """Deletes all topics, checkpoints and output."""
     admin = AdminClient({"bootstrap.servers": local.kafka.address})
     topics = [name for name in admin.list_topics(timeout=_ANSWER_S).topics if not name.startswith("__")]

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import os
 import subprocess
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,7 @@ from penstock.infra.environment_file import load
 from penstock.jobs.configuration.runtime import JOB_LABEL
 from penstock.jobs.spec.app_module import sql_beside
 from penstock.scripts import layout
-from penstock.scripts.provisioning.stacks import synthesized
+from penstock.scripts.provisioning.stacks import Stack, synthesized
 from tests.kube.charts import Release, attempted, ran, releases
 
 # With the buckets that `penstock up` has.
@@ -83,14 +84,36 @@ def release(spec: Path, around: Surroundings, folder: Path, connections: Mapping
         folder: for the environment, as `ENVIRONMENT`, and its stacks.
         connections: name -> URL.
     """
+    return _released(environment_of([spec], around, connections or {}), around, folder)[0]
+
+
+def session_release(name: str, specs: Sequence[Path], around: Surroundings, folder: Path) -> tuple[Release, dict[str, bytes]]:
+    """The release of a session as the stack of the jobs' charts has it, as `release`, and its apps: key in the bucket of the checkpoints ->
+    ZIP file, which Terraform puts there before the release.
+
+    Args:
+        name: of the session.
+        specs: of its jobs.
+        around: what they talk to.
+        folder: as of `release`.
+    """
+    environment = environment_of(specs, around, {})
+    environment["spec"]["sessions"] = [{"name": name, "jobs": [spec.stem for spec in specs]}]
+    own, stacks = _released(environment, around, folder)
+    objects = [one for stack in stacks for address, one in stack.resources() if address.startswith("aws_s3_object.app-")]
+    return own, {one["key"]: base64.b64decode(one["content_base64"]) for one in objects}
+
+
+def _released(environment: dict[str, Any], around: Surroundings, folder: Path) -> tuple[Release, list[Stack]]:
+    """The one release of an environment's jobs, and the stacks that it is of."""
     folder.mkdir(parents=True, exist_ok=True)
     file = folder / ENVIRONMENT
-    file.write_text(yaml.safe_dump(_environment(spec, around, connections or {}), sort_keys=False), encoding="utf-8")
+    file.write_text(yaml.safe_dump(environment, sort_keys=False), encoding="utf-8")
     stacks = synthesized(load(str(file)), folder / "stacks", only=("jobs-charts",), base=os.environ)
     outputs = {"checkpointsbucket": CHECKPOINTS, "outputbucket": OUTPUT, "repository_url": around.image.rpartition(":")[0]}
     # Beside it is that of the stack on which this one depends, whose objects only Karpenter acts on.
     own = next(one for one in releases(stacks, outputs) if one.name.startswith("job-"))
-    return with_api(with_variables(own, around.variables), around.api_ports)
+    return with_api(with_variables(own, around.variables), around.api_ports), stacks
 
 
 def with_variables(own: Release, variables: Mapping[str, str]) -> Release:
@@ -162,7 +185,8 @@ def uninstalled(helm: Path, own: Release, kubeconfig: Path) -> None:
     ran(helm, "uninstall", own.name, "--namespace", own.namespace, "--kubeconfig", kubeconfig, "--wait")
 
 
-def _environment(spec: Path, around: Surroundings, connections: Mapping[str, str]) -> dict[str, Any]:
+def environment_of(specs: Sequence[Path], around: Surroundings, connections: Mapping[str, str]) -> dict[str, Any]:
+    """The environment of the tests, as a document, with these jobs."""
     repository, _, tag = around.image.rpartition(":")
     assert repository
     requirements = {"karpenter.sh/capacity-type": "on-demand", "karpenter.k8s.aws/instance-category": "m"}
@@ -187,6 +211,6 @@ def _environment(spec: Path, around: Surroundings, connections: Mapping[str, str
             "kafka": {"kind": "external", "bootstrapServers": around.brokers, "security": "plaintext"},
             "registry": {"imageTag": tag},
             "connections": {name: {"kind": "http", "url": url, "plaintext": True} for name, url in connections.items()},
-            "jobs": [str(spec)],
+            "jobs": [str(spec) for spec in specs],
         },
     }

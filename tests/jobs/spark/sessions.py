@@ -16,6 +16,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from penstock.jobs.configuration.runtime import READY_FILE_VARIABLE, RuntimeConfiguration
@@ -134,14 +135,24 @@ class RunningSession:
 
 
 @contextmanager
-def running(aws: EmulatedAws, folder: Path, jobs: Mapping[str, SessionJob]) -> Iterator[RunningSession]:
-    """Runs a session until the block ends; it must end by itself when it is asked to."""
+def running(
+    aws: EmulatedAws, folder: Path, jobs: Mapping[str, SessionJob], further: Mapping[str, str] = MappingProxyType({})
+) -> Iterator[RunningSession]:
+    """Runs a session until the block ends; it must end by itself when it is asked to.
+
+    Args:
+        aws: where its jobs have their files.
+        folder: for it.
+        jobs: name -> job.
+        further: settings of its Spark.
+    """
     folder.mkdir()
     conf = {
         **driver_conf.of_run(folder, aws.endpoint, "us-east-1", ()),
         "spark.driver.memory": "1g",
         "spark.ui.enabled": "false",
         "spark.scheduler.mode": "FAIR",
+        **further,
     }
     configuration = SessionConfiguration(name="small-jobs", master="local[2]", executors=1, spark_conf=conf, jobs=dict(jobs))
     pipe, file = folder / "events", folder / "session.json"
