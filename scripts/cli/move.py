@@ -9,9 +9,10 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from penstock.infra.environment import Environment
+from penstock.infra.sessions import session_of
 from penstock.scripts.cli.environment_argument import add_environment_argument, chosen
 from penstock.scripts.errors import WrongUsage
-from penstock.scripts.operations.deployed_job import DeployedJob, cluster_of, session_of
+from penstock.scripts.operations.deployed_job import DeployedJob, cluster_of
 from penstock.scripts.operations.deployed_session import DeployedSession, chosen_driver
 from penstock.scripts.progress import Steps
 from penstock.scripts.provisioning.aws_access import AwsAccess

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from penstock.infra.environment import Environment
 from penstock.infra.environment_file import argument_of
 from penstock.infra.job_specs import spec_in
+from penstock.infra.sessions import session_of
 from penstock.jobs.savepoints.folder import Savepoints
 from penstock.jobs.spec import SpecFile
 from penstock.jobs.storage.checkpoint import Checkpoint
@@ -38,11 +39,6 @@ if TYPE_CHECKING:
 def add_job_argument(parser: argparse.ArgumentParser) -> None:
     """``--job NAME``, which is required."""
     parser.add_argument("--job", required=True, metavar="NAME", help="a job of the environment")
-
-
-def session_of(environment: Environment, job: str) -> str | None:
-    """The session of an environment that a job runs in; None: it has a driver of its own."""
-    return next((session.name for session in environment.spec.sessions if job in session.jobs), None)
 
 
 def jobs_of(environment: Environment, names: Sequence[str] = ()) -> list[SpecFile]:
