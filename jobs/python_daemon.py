@@ -18,6 +18,7 @@ import gc
 import importlib
 import os
 import random
+import signal
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -26,6 +27,9 @@ MODULE = "penstock.jobs.python_daemon"
 # What starts no thread as it is imported only where these say so. Sources: OpenBLAS's README, "Setting the number of threads using
 # environment variables"; Arrow's "Environment Variables" and jemalloc's "background_thread". A task has one core anyway.
 SINGLE_THREADED = {"OPENBLAS_NUM_THREADS": "1", "JE_ARROW_MALLOC_CONF": "background_thread:false"}
+# Seconds after which a daemon without workers ends; without it, none does. Spark keeps a daemon for each environment of Python workers
+# until its executor ends, and a session has a new environment with each change of a job's app.
+IDLE_S_VARIABLE = "PENSTOCK_DAEMON_IDLE_S"
 _SPARKS_OWN = "pyspark.daemon"
 _WORKERS_OF_TASKS = "pyspark.worker"
 _THREADS = Path("/proc/self/task")
@@ -45,9 +49,43 @@ def main() -> None:
     preload()
     if len(list(_THREADS.iterdir())) > 1:
         _give_way()
+    idle_s = os.environ.get(IDLE_S_VARIABLE)
+    if idle_s is not None:
+        _end_when_idle(float(idle_s))
     from pyspark import daemon
 
     daemon.manager()
+
+
+def _end_when_idle(idle_s: float) -> None:
+    """Ends this process once it has had no workers for a time. Spark then starts another one for its next task: where it can't connect to a
+    daemon, it takes it for one that has quit.
+    Source: Spark 4.3.0, PythonWorkerFactory.createThroughDaemon.
+
+    Args:
+        idle_s: seconds; it may be half as much again.
+    """
+    idle = 0
+
+    def look(*_: object) -> None:
+        nonlocal idle
+        idle = 0 if _has_workers() else idle + 1
+        if idle > 2:
+            signal.setitimer(signal.ITIMER_REAL, 0)
+            # Spark's daemon ends by it in order.
+            os.kill(os.getpid(), signal.SIGTERM)
+
+    signal.signal(signal.SIGALRM, look)
+    # A forked worker does not inherit the timer.
+    signal.setitimer(signal.ITIMER_REAL, idle_s / 2, idle_s / 2)
+
+
+def _has_workers() -> bool:
+    try:
+        os.waitpid(-1, os.WNOHANG)
+    except ChildProcessError:
+        return False
+    return True
 
 
 def without_archives(path: Sequence[str]) -> list[str]:

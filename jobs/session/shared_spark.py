@@ -20,12 +20,16 @@ from pyspark.sql import SparkSession
 from penstock.jobs.configuration.runtime import RuntimeConfiguration
 from penstock.jobs.driver import session as spark_session
 from penstock.jobs.driver.errors import SettingOfSession
+from penstock.jobs.python_daemon import IDLE_S_VARIABLE
 from penstock.jobs.spec import StreamingJob
 
 # Of Spark's fair scheduler: jobs of different pools get their share of the slots in turn.
 _POOL = "spark.scheduler.pool"
 # Spark starts Python workers for each environment of theirs: those of one job, and of one state of its app, are never another's.
 _WORKERS_OF = "PENSTOCK_WORKERS_OF"
+# Ours: a job with a longer trigger has a daemon start for each micro-batch, in seconds; one whose app has changed gives its memory back
+# after this. Spark itself ends workers that have been idle for a minute.
+_IDLE_S = 600.0
 # Source: Spark's documentation, "Configuration", "Runtime SQL Configuration" and "Static SQL Configuration".
 _OF_A_SESSION = ("spark.sql.", "spark.penstock.")
 
@@ -55,6 +59,7 @@ class SharedSpark:
         self._apply(session, {**spark_session.FIXED, **conf})
         context = session.sparkContext
         context.setLocalProperty(_POOL, self._job)
+        context.environment[IDLE_S_VARIABLE] = f"{_IDLE_S:g}"
         context.environment[_WORKERS_OF] = self._job if self._app is None else f"{self._job} {self._app.name}"
         if self._app is not None:
             context.addPyFile(str(self._app))

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import socket
+import struct
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
@@ -11,24 +13,26 @@ from pathlib import Path
 
 import pytest
 
-from penstock.jobs.python_daemon import MODULE, SINGLE_THREADED, without_archives
+from penstock.jobs.python_daemon import IDLE_S_VARIABLE, MODULE, SINGLE_THREADED, without_archives
 from penstock.scripts import layout
 
+# For what nothing here takes as long as.
+LIMIT_S = 60
 _OF_TASKS, _OF_A_PLAN = "pyspark.worker", "pyspark.sql.worker.plan_data_source_read"
 
 
 @contextmanager
-def _daemon(worker: str, variables: Mapping[str, str]) -> Iterator[Path]:
-    """The daemon's folder in /proc, once it listens, as Spark starts it."""
+def _daemon(worker: str, variables: Mapping[str, str]) -> Iterator[tuple[subprocess.Popen[bytes], int]]:
+    """The daemon's process and port, once it listens, as Spark starts it."""
     inherited = {name: value for name, value in os.environ.items() if name not in SINGLE_THREADED}
     environment = {**inherited, "PYTHONSAFEPATH": "1", "PYTHONPATH": str(layout.ROOT), **variables}
-    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
-    with subprocess.Popen([sys.executable, "-m", MODULE, worker], env=environment, **pipes) as process:  # type: ignore[call-overload]
+    command = [sys.executable, "-m", MODULE, worker]
+    with subprocess.Popen(command, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
         assert process.stdout is not None
-        assert len(process.stdout.read(4)) == 4, "the port"
-        yield Path(f"/proc/{process.pid}")
+        (port,) = struct.unpack("!i", process.stdout.read(4))
+        yield process, port
         # Its standard input ends: so Spark tells it to end.
-        process.communicate(timeout=60)
+        process.communicate(timeout=LIMIT_S)
 
 
 @pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="threads are counted in /proc")
@@ -41,13 +45,29 @@ def _daemon(worker: str, variables: Mapping[str, str]) -> Iterator[Path]:
     ],
 )
 def test_it_forks_only_while_it_has_one_thread(worker: str, variables: Mapping[str, str], own: bool, why: str) -> None:
-    with _daemon(worker, variables) as process:
+    with _daemon(worker, variables) as (daemon, _):
+        process = Path(f"/proc/{daemon.pid}")
         command = process.joinpath("cmdline").read_bytes().split(b"\0")
         has_pandas = b"pandas" in process.joinpath("maps").read_bytes()
         threads = len(list(process.joinpath("task").iterdir()))
     assert (MODULE.encode() in command, b"pyspark.daemon" in command) == (own, not own), why
     assert worker.encode() in command
     assert (has_pandas, threads) == (own, 1)
+
+
+@pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="threads are counted in /proc")
+def test_one_without_workers_ends_after_a_time_and_one_with_a_worker_does_not() -> None:
+    variables = {IDLE_S_VARIABLE: "0.2", "PYTHON_WORKER_FACTORY_SECRET": "secret"}
+    with _daemon(_OF_TASKS, variables) as (used, port), socket.create_connection(("127.0.0.1", port), timeout=LIMIT_S) as task:
+        (worker,) = struct.unpack("!i", task.recv(4))
+        # Begun later, it ends before.
+        with _daemon(_OF_TASKS, variables) as (idle, _):
+            assert idle.wait(LIMIT_S) == 1
+        assert used.poll() is None
+        assert Path(f"/proc/{worker}").exists()
+        # With its connection the worker ends.
+        task.close()
+        assert used.wait(LIMIT_S) == 1
 
 
 def test_an_archive_of_pyspark_is_left_out_only_where_the_same_lies_unpacked(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""A session of two jobs in pods: one fails and is changed, and the other runs on; the driver's pod is replaced, and both go on."""
+"""A session of two jobs in pods: one fails, is changed and stopped, while the other runs on; then the driver's pod is replaced."""
 
 from __future__ import annotations
 
@@ -7,15 +7,23 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import yaml
 
+from penstock.jobs.configuration.session import is_of_job
 from penstock.jobs.local.recording import Record
+from penstock.jobs.spec import load
 from penstock.jobs.storage.driver_runs import DriverRun, DriverRunsFile
 from penstock.scripts.local import kafka_topics, recorded_run
 from penstock.scripts.local.environment import LocalEnvironment
+from penstock.scripts.operations.job_of_session import JobOfSession
+from penstock.scripts.operations.job_status import status_of
+from penstock.scripts.operations.pod_logs import pods_of, write_logs
+from penstock.scripts.operations.running_job import wait_until_it_reads
 from tests.kube.charts import Release
 from tests.kube.evidence import wait_for
 from tests.pods import team_job
@@ -82,6 +90,7 @@ class Session:
     local: LocalEnvironment
     released: ReleasedJob
     heard: PodDriver
+    specs: Path
 
     def feed(self, job: str, *users: str) -> None:
         """Writes rows for a job."""
@@ -119,6 +128,20 @@ class Session:
         """The runs of a job, the first one first."""
         return DriverRunsFile(f"s3a://{CHECKPOINTS}/{job}", self.local.s3).read().runs
 
+    def job(self, name: str) -> JobOfSession:
+        """A job as `penstock stop` and `resume` act on it."""
+        spec = load(self.specs / name / f"{name}.yaml")
+        status = partial(status_of, spec, CHECKPOINTS, self.local.s3)
+        runs = DriverRunsFile(f"s3a://{CHECKPOINTS}/{name}", self.local.s3)
+        return JobOfSession(self.released.cluster.core.api_client, name, SESSION, runs, lambda: status(datetime.now(UTC)))
+
+    def log(self, job: str) -> list[str]:
+        """The lines of a job, as `penstock logs` has them."""
+        lines: list[str] = []
+        api = self.released.cluster.core.api_client
+        write_logs(api, pods_of(api, SESSION, "driver"), lines.append, follow=False, previous=False)
+        return [line for line in lines if is_of_job(job, line)]
+
     def driver(self) -> Any:
         """The driver's pod."""
         (pod,) = self.released.pods("driver")
@@ -138,7 +161,7 @@ def session_of(
     try:
         with released, PodDriver(cluster.core, released.namespace, None, failures_allowed=FAILURES) as heard:
             try:
-                yield Session(local, released, heard)
+                yield Session(local, released, heard, folder / "first" / "specs")
             except BaseException:
                 print(heard.log)
                 raise
@@ -156,7 +179,7 @@ def release_of(marks: Mapping[str, str], local: LocalEnvironment, around: Surrou
     return release
 
 
-def test_a_job_fails_and_is_changed_and_the_other_runs_on(
+def test_a_job_fails_is_changed_and_is_stopped_and_the_other_runs_on(
     cluster: ClusterUnderTest, local: LocalEnvironment, around: Surroundings, helm: Path, tmp_path: Path, tell: Callable[[str], None]
 ) -> None:
     marks = {MENDED: FAILS, OTHER: MARKS % "o"}
@@ -185,12 +208,28 @@ def test_a_job_fails_and_is_changed_and_the_other_runs_on(
         assert len(session.runs(OTHER)) == 1
         tell("session: the changed job runs, in the same pod as before and beside the same run of the other one")
 
+        mended = session.job(MENDED)
+        mended.refuse_missing()
+        assert mended.stop()
+        assert mended.status().state == "stopped"
+        for name in marks:
+            session.feed(name, "eve")
+        session.wait_for_rows(OTHER, "o-ann", "o-bob", "o-cid", "o-eve")
+        assert session.rows(MENDED) == ["a-ann", "b-bob", "b-cid"]
+        assert mended.resume()
+        wait_until_it_reads(MENDED, lambda: mended.reads, lambda: session.heard.log, LIMIT_S)
+        session.wait_for_rows(MENDED, "a-ann", "b-bob", "b-cid", "b-eve")
+        assert (session.driver().metadata.uid, len(session.runs(OTHER))) == (first.metadata.uid, 1)
+        assert any("KeyError" in line for line in session.log(MENDED))
+        assert not any("KeyError" in line for line in session.log(OTHER))
+        tell("session: one job was stopped and resumed by its name, and the other one has written on")
+
         cluster.core.delete_namespaced_pod(session.released.driver, session.released.namespace)
         wait_for(lambda: [pod.metadata.uid for pod in session.released.pods("driver")] not in ([], [first.metadata.uid]), LIMIT_S)
         for job in marks:
             session.feed(job, "dan")
-        session.wait_for_rows(MENDED, "a-ann", "b-bob", "b-cid", "b-dan")
-        session.wait_for_rows(OTHER, "o-ann", "o-bob", "o-cid", "o-dan")
+        session.wait_for_rows(MENDED, "a-ann", "b-bob", "b-cid", "b-dan", "b-eve")
+        session.wait_for_rows(OTHER, "o-ann", "o-bob", "o-cid", "o-dan", "o-eve")
         before, after = session.runs(OTHER)
         assert (before.failure, before.pod_uid, after.pod_uid) == (None, first.metadata.uid, session.driver().metadata.uid)
         tell("session: both jobs go on in another pod")
