@@ -21,6 +21,16 @@ from penstock.sizing.plan.session.planned import DriverSize
 from penstock.sizing.planned import Plan
 
 
+def session_of(environment: Environment, job: str) -> str | None:
+    """The session of an environment that a job runs in; None: it has a driver of its own.
+
+    Args:
+        environment: of the job.
+        job: its name.
+    """
+    return next((session.name for session in environment.spec.sessions if job in session.jobs), None)
+
+
 def session_faults(environment: Environment, specs: Sequence[SpecFile]) -> Iterator[PenstockError]:
     """What is wrong with the sessions of an environment: INF-080 to INF-084, each with its line.
 

@@ -83,12 +83,12 @@ class DeployedWorkload:
     @property
     def driver_name(self) -> str:
         """Name of the driver's controller and of its headless service."""
-        return f"{self.owner}-driver"
+        return driver_name(self.owner)
 
     @property
     def driver_host_name(self) -> str:
         """Name of the driver's pod in that service: a StatefulSet's name for its first pod."""
-        return f"{self.driver_name}-0"
+        return driver_host_name(self.owner)
 
     @property
     def driver_address(self) -> str:
@@ -197,10 +197,28 @@ def service_account(job: str, component: Component) -> str:
     return f"{job}-{component}"
 
 
+def driver_name(job: str) -> str:
+    """Name of a driver's controller and of its headless service.
+
+    Args:
+        job: name of the job, or of the session.
+    """
+    return f"{job}-driver"
+
+
+def driver_host_name(job: str) -> str:
+    """Name of a driver's pod: a StatefulSet's name for its first pod.
+
+    Args:
+        job: name of the job, or of the session.
+    """
+    return f"{driver_name(job)}-0"
+
+
 def driver_address(job: str) -> str:
     """The address of a driver in the cluster's DNS, independent of its pod's current IP.
 
     Args:
         job: name of the job, or of the session.
     """
-    return f"{job}-driver-0.{job}-driver.{namespace(job)}.svc"
+    return f"{driver_host_name(job)}.{driver_name(job)}.{namespace(job)}.svc"

@@ -12,7 +12,7 @@ from penstock.infra.manifests.rbac import role, role_binding
 from penstock.infra.manifests.service import driver_service
 from penstock.infra.manifests.session_config_map import session_config_map, session_fingerprint
 from penstock.infra.manifests.upgrade_check import requested
-from penstock.jobs.configuration.session import SESSION, STOPPED_FOLDER, stopped_config_map
+from penstock.jobs.configuration.session import REQUESTS_FOLDER, SESSION, requests_config_map
 
 
 def session_manifests(session: DeployedSession) -> list[dict[str, Any]]:
@@ -37,7 +37,7 @@ def program_of_session(session: DeployedSession) -> DriverProgram:
         fingerprint=session_fingerprint(session),
         outside={},
         stop_s=session_stop_s(session),
-        optional={stopped_config_map(session.name): STOPPED_FOLDER},
+        optional={requests_config_map(session.name): REQUESTS_FOLDER},
     )
 
 

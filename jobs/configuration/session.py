@@ -6,6 +6,7 @@ The file changes while the driver runs: a deploy that changes a job, adds one or
 
 from __future__ import annotations
 
+import json
 from typing import Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
@@ -17,8 +18,11 @@ from penstock.jobs.configuration.runtime import RuntimeConfiguration
 SPEC = "job.yaml"
 # The configuration in the folder that the driver is started with, and follows.
 SESSION = "session.json"
-# Where the driver finds which of its jobs are stopped: a ConfigMap with a key for each of them, which need not exist.
-STOPPED_FOLDER = "/etc/penstock-stopped"
+# Where the driver finds what people ask of its jobs: a ConfigMap with a key for each job that they have asked something of. It need not
+# exist.
+REQUESTS_FOLDER = "/etc/penstock-requests"
+# The job is not to run. Any other text is one by which it is: a job that waits after a failure starts at once when the text changes.
+STOP = "stop"
 
 
 class _Configured(BaseModel):
@@ -76,10 +80,35 @@ class SessionConfiguration(_Configured):
     jobs: dict[str, SessionJob]
 
 
-def stopped_config_map(session: str) -> str:
-    """The name of the ConfigMap that says which jobs of a session are stopped; what stops one creates it in the session's namespace.
+def requests_config_map(session: str) -> str:
+    """The name of the ConfigMap with what people ask of a session's jobs; what asks first creates it in the session's namespace.
 
     Args:
         session: its name.
     """
-    return f"{session}-stopped"
+    return f"{session}-requests"
+
+
+def log_line(job: str, line: str) -> str:
+    """A line that a job's process has written to its standard output or error, as the log of the session's driver has it."""
+    return f"{_log_prefix(job)}{line}"
+
+
+def is_of_job(job: str, line: str) -> bool:
+    """Whether a line in the log of a session's driver is of one of its jobs: something that it has printed, or an event of it.
+
+    Args:
+        job: its name.
+        line: of the log.
+    """
+    if line.startswith(_log_prefix(job)):
+        return True
+    try:
+        event = json.loads(line)
+    except ValueError:
+        return False
+    return isinstance(event, dict) and event.get("job") == job
+
+
+def _log_prefix(job: str) -> str:
+    return f"{job}: "

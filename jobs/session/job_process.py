@@ -7,7 +7,10 @@ environment. Each event has the name of the job as ``job``.
 from __future__ import annotations
 
 import argparse
+import os
+import signal
 import sys
+import threading
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
@@ -20,6 +23,8 @@ from penstock.jobs.session.shared_spark import SharedSpark
 from penstock.jobs.storage.app_archive import unpack
 from penstock.sizing.errors import PenstockError
 
+_STDIN = 0
+
 
 def main(arguments: list[str]) -> int:
     """Runs the job of a file."""
@@ -29,9 +34,20 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--folder", type=Path, required=True, help="an existing folder for the job's files")
     parser.add_argument("--events", type=Path, required=True, help="a file or pipe for the events")
     parsed = parser.parse_args(arguments)
+    threading.Thread(target=_end_with_driver, name="penstock-driver-ended", daemon=True).start()
     job = SessionJob.model_validate_json(parsed.job.read_text(encoding="utf-8"))
     with parsed.events.open("a", encoding="utf-8") as out:
         return _run(parsed.name, job, parsed.folder, _named(EventWriter(out), parsed.name))
+
+
+def _end_with_driver() -> None:
+    """Ends this process once the session's driver has, which holds the other end of its standard input. What it was about to write does not
+    count: the job's next process has another token.
+    """
+    # Not by sys.stdin, whose lock would keep the interpreter from ending by itself.
+    while os.read(_STDIN, 1):
+        pass
+    os.kill(os.getpid(), signal.SIGKILL)
 
 
 def _run(name: str, job: SessionJob, folder: Path, emit: Emit) -> int:

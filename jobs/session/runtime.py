@@ -1,10 +1,10 @@
-"""The driver program of a session: ``python -m penstock.jobs.session.runtime SESSION.json [--stopped FOLDER] [--events FILE]``.
+"""The driver program of a session: ``python -m penstock.jobs.session.runtime SESSION.json [--requests FOLDER] [--events FILE]``.
 
 Starts Spark, and runs each job of the file in a process of its own until it is stopped (SIGTERM or SIGINT), each job at a micro-batch
 boundary. The file is looked at while it runs: a job that has changed in it is stopped and started as it is now, one that is added is
-started, one that is gone is stopped, and nothing becomes of the others. A job with a file of its name in the folder of stopped jobs does
-not run until that is gone. A job whose process fails is started again, after 10 s, 20 s and so on up to 5 minutes, as the kubelet does with
-a container.
+started, one that is gone is stopped, and nothing becomes of the others. A job whose file in the folder of requests says ``stop`` does not
+run. A job whose process fails is started again, after 10 s, 20 s and so on up to 5 minutes, as the kubelet does with a container, or at
+once when its file in that folder changes.
 
 Events are those of `penstock.jobs.driver.runtime`, each with the name of its ``job``, and of the session itself: ``session``, with
 its ``name``, its ``state`` (``starting``, ``running``, ``stopping``, ``stopped``, ``failed``) and its ``jobs``; ``restarting`` of a
@@ -19,12 +19,12 @@ import contextlib
 import sys
 import tempfile
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 
 from pydantic import ValidationError
 
-from penstock.jobs.configuration.session import STOPPED_FOLDER, SessionConfiguration, SessionJob
+from penstock.jobs.configuration.session import REQUESTS_FOLDER, STOP, SessionConfiguration
 from penstock.jobs.driver.backoff import Backoff
 from penstock.jobs.driver.micro_batch import Emit
 from penstock.jobs.driver.pod import forget_ready, leave_message, reported_ready
@@ -42,12 +42,12 @@ def main(arguments: list[str]) -> int:
     """Runs the session of a configuration file."""
     parser = argparse.ArgumentParser(prog="python -m penstock.jobs.session.runtime")
     parser.add_argument("configuration", type=Path)
-    parser.add_argument("--stopped", type=Path, default=Path(STOPPED_FOLDER), help="a folder with a file for each job that is not to run")
+    parser.add_argument("--requests", type=Path, default=Path(REQUESTS_FOLDER), help="a folder with a file for each job that is asked for")
     parser.add_argument("--events", type=Path, help="a file or pipe for the events; standard output by default")
     parsed = parser.parse_args(arguments)
     stop = stop_requests()
     with parsed.events.open("a", encoding="utf-8") if parsed.events else contextlib.nullcontext(sys.stdout) as out:
-        session = Session(parsed.configuration, stop, EventWriter(out), stopped=parsed.stopped)
+        session = Session(parsed.configuration, stop, EventWriter(out), requests=parsed.requests)
         try:
             session.run()
         except PenstockError as error:
@@ -64,17 +64,17 @@ class Session:
         file: its configuration.
         stop: set from outside to stop it.
         emit: reports an event.
-        stopped: folder with a file for each job that is not to run; None: all run.
+        requests: folder with a file for each job that somebody has asked something of; None: there is none.
         backoff: the waits after failures of a job.
     """
 
     def __init__(
-        self, file: Path, stop: threading.Event, emit: Emit, *, stopped: Path | None = None, backoff: Backoff | None = None
+        self, file: Path, stop: threading.Event, emit: Emit, *, requests: Path | None = None, backoff: Backoff | None = None
     ) -> None:
         self._file = file
         self._stop = stop
         self._emit = emit
-        self._stopped = stopped
+        self._requests = requests
         self._backoff = backoff
         self._text = file.read_text(encoding="utf-8")
         self._configuration = SessionConfiguration.model_validate_json(self._text)
@@ -120,21 +120,25 @@ class Session:
                 return
 
     def _follow(self, spark: SessionSpark, folder: Path) -> None:
-        """Has each job be as the file, and the folder of stopped jobs, say now."""
+        """Has each job be as the file, and the folder of requests, say now."""
         self._read()
         spark.ask_for(self._configuration.executors)
-        wanted = dict(self._wanted())
-        for name in self._jobs.keys() - wanted.keys():
+        for name in self._jobs.keys() - self._configuration.jobs.keys():
             self._jobs[name].want(None)
-        for name, job in wanted.items():
+        for name, job in self._configuration.jobs.items():
             if name not in self._jobs:
                 self._jobs[name] = SupervisedJob(name, spark, folder / name, self._emit, self._backoff)
-            self._jobs[name].want(job)
+            request = self._request(name)
+            self._jobs[name].want(None if request == STOP else job, request)
 
-    def _wanted(self) -> Iterator[tuple[str, SessionJob | None]]:
-        for name, job in self._configuration.jobs.items():
-            stopped = self._stopped is not None and (self._stopped / name).exists()
-            yield name, None if stopped else job
+    def _request(self, job: str) -> str:
+        """What somebody has asked of a job; empty if nobody has asked anything."""
+        if self._requests is None:
+            return ""
+        try:
+            return (self._requests / job).read_text(encoding="utf-8").strip()
+        except OSError:
+            return ""
 
     def _read(self) -> None:
         """Takes the file as it is now; if it can't be read, the session goes on as it was."""

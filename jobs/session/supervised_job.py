@@ -9,13 +9,14 @@ import subprocess
 import sys
 import threading
 import time
+import traceback
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import IO
 
 from penstock.jobs.configuration.runtime import READY_FILE_VARIABLE, TERMINATION_FILE_VARIABLE
-from penstock.jobs.configuration.session import SessionJob
+from penstock.jobs.configuration.session import SessionJob, log_line
 from penstock.jobs.driver.backoff import Backoff
 from penstock.jobs.driver.micro_batch import Emit
 from penstock.jobs.session.session_spark import Gateway, SessionSpark
@@ -43,6 +44,7 @@ class SupervisedJob:
         self._backoff = backoff or Backoff()
         # What it is to be; None: stopped.
         self._wanted: SessionJob | None = None
+        self._request = ""
         self._over = False
         # The process that runs it, and whether it has failed as it is.
         self._process: subprocess.Popen[bytes] | None = None
@@ -51,15 +53,16 @@ class SupervisedJob:
         self._thread = threading.Thread(target=self._run, name=f"penstock-job-{name}", daemon=True)
         self._thread.start()
 
-    def want(self, job: SessionJob | None) -> None:
+    def want(self, job: SessionJob | None, request: str = "") -> None:
         """Has the job run as it is, with a new process if it has changed.
 
         Args:
             job: None: it is stopped.
+            request: by which it is to run; another one ends the wait after a failure, and leaves a process that runs alone.
         """
         with self._changed:
-            if job != self._wanted:
-                self._wanted, self._failed = job, False
+            if (job, request) != (self._wanted, self._request):
+                self._wanted, self._request, self._failed = job, request, False
                 self._changed.notify_all()
 
     def end(self) -> None:
@@ -90,14 +93,15 @@ class SupervisedJob:
         waited_s = 0.0
         while (job := self._next()) is not None:
             began_s = time.monotonic()
-            code = self._run_once(job)
+            code = self._survived(job)
             with self._changed:
-                if self._is_to_run(job):
-                    self._failed = True
-                    waited_s = self._backoff.wait_s(waited_s, time.monotonic() - began_s)
-                    self._emit("restarting", {"job": self.name, "exitCode": code, "waitS": waited_s})
-                    self._changed.wait_for(partial(self._is_over, job), waited_s)
-                else:
+                if not self._is_to_run(job):
+                    waited_s = 0.0
+                    continue
+                self._failed = True
+                waited_s = self._backoff.wait_s(waited_s, time.monotonic() - began_s)
+                self._emit("restarting", {"job": self.name, "exitCode": code, "waitS": waited_s})
+                if self._changed.wait_for(partial(self._is_asked, job, self._request), waited_s):
                     waited_s = 0.0
 
     def _next(self) -> SessionJob | None:
@@ -109,8 +113,17 @@ class SupervisedJob:
     def _is_to_run(self, job: SessionJob) -> bool:
         return not self._over and self._wanted == job
 
-    def _is_over(self, job: SessionJob) -> bool:
-        return not self._is_to_run(job)
+    def _is_asked(self, job: SessionJob, request: str) -> bool:
+        """Whether a job that waits after a failure is to be something else, or is asked for again."""
+        return not self._is_to_run(job) or self._request != request
+
+    def _survived(self, job: SessionJob) -> int | None:
+        """As `_run_once`; None of a process that could not be started: this thread has to try again."""
+        try:
+            return self._run_once(job)
+        except Exception as error:
+            traceback.print_exception(error)
+            return None
 
     def _run_once(self, job: SessionJob) -> int:
         """Runs a process to its end, or until it is to be another. Returns its exit code."""
@@ -118,7 +131,8 @@ class SupervisedJob:
         self._folder.mkdir(parents=True)
         with self._spark.gateway() as gateway:
             process, events = self._started(job, gateway)
-            threads = [threading.Thread(target=work, daemon=True) for work in (lambda: self._relay(events), lambda: self._wait(process))]
+            work = (partial(self._relay, events), partial(self._relay_log, process), partial(self._wait, process))
+            threads = [threading.Thread(target=one, daemon=True) for one in work]
             for thread in threads:
                 thread.start()
             with self._changed:
@@ -126,6 +140,8 @@ class SupervisedJob:
             code = _ended(process, job.configuration.progress_timeout_s + _REPORT_S)
             for thread in threads:
                 thread.join()
+            assert process.stdin is not None
+            process.stdin.close()
         self._ready_file.unlink(missing_ok=True)
         return code
 
@@ -145,7 +161,16 @@ class SupervisedJob:
         }
         try:
             # Apart from this process's group: a signal to that is for the driver, which stops the jobs.
-            process = subprocess.Popen(command, env=environment, pass_fds=[write], stdin=subprocess.DEVNULL, start_new_session=True)
+            process = subprocess.Popen(
+                command,
+                env=environment,
+                pass_fds=[write],
+                # Its end is that of this process, with which the job's process ends too.
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+            )
         except BaseException:
             os.close(read)
             raise
@@ -160,6 +185,15 @@ class SupervisedJob:
                 with suppress(ValueError):
                     detail = json.loads(line)
                     self._emit(str(detail.pop("event")), detail)
+
+    def _relay_log(self, process: subprocess.Popen[bytes]) -> None:
+        """Writes what the process prints to this process's log, each line with the name of its job, as `penstock logs` picks them."""
+        assert process.stdout is not None
+        with process.stdout as lines:
+            for line in lines:
+                # In one call: the other jobs write theirs.
+                sys.stderr.write(log_line(self.name, line.decode("utf-8", "replace")))
+                sys.stderr.flush()
 
     def _wait(self, process: subprocess.Popen[bytes]) -> None:
         process.wait()

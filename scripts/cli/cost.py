@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from penstock.infra.environment_file import DEFAULT_ENVIRONMENT
+from penstock.infra.sessions import session_of
 from penstock.scripts.cli.environment_argument import add_environment_options
 from penstock.scripts.cli.output import as_text
 from penstock.scripts.errors import WrongUsage
@@ -39,6 +40,7 @@ class Priced(NamedTuple):
         environment: name of the environment.
         plan: what it needs.
         bill: what that costs.
+        session: of the environment, in which it runs; its bill is that of a driver of its own. None: it has one.
     """
 
     spec: Path
@@ -46,16 +48,21 @@ class Priced(NamedTuple):
     environment: str
     plan: Plan
     bill: Bill
+    session: str | None = None
 
     @property
     def title(self) -> str:
         """The job and the environment as a title."""
-        return f"{self.name} in {self.environment}"
+        return f"{self.name} in {self.environment}{self._apart}"
 
     @property
     def title_with_file(self) -> str:
         """The title of one of two specs: versions of a job have the same name."""
-        return f"{self.name} ({self.spec}) in {self.environment}"
+        return f"{self.name} ({self.spec}) in {self.environment}{self._apart}"
+
+    @property
+    def _apart(self) -> str:
+        return "" if self.session is None else f" (as if outside of session {self.session}, which penstock size prices)"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -109,7 +116,7 @@ def _priced(spec: Path, environment: str, arguments: argparse.Namespace) -> Pric
         raise_violations(job.plan.violations)
         need = "an environment with a cluster (network, eks and nodes) in a region with known prices"
         raise WrongUsage(given=f"environment {name}", need=need, fix=f"--environment {DEFAULT_ENVIRONMENT}")
-    return Priced(spec, job.name, name, job.plan, job.plan.cost)
+    return Priced(spec, job.name, name, job.plan, job.plan.cost, session_of(job.where.environment, job.name))
 
 
 def _rendered(priced: Sequence[Priced], output: str) -> str:
@@ -137,4 +144,6 @@ def _rendered_bill(one: Priced, output: str) -> str:
 
 def _document(one: Priced) -> dict[str, Any]:
     bill = one.bill.model_dump(mode="json", by_alias=True)
-    return {"name": one.name, "spec": str(one.spec), "environment": one.environment, "feasible": one.plan.feasible, "bill": bill}
+    session = {} if one.session is None else {"session": one.session}
+    place = {"name": one.name, "spec": str(one.spec), "environment": one.environment, **session}
+    return {**place, "feasible": one.plan.feasible, "bill": bill}

@@ -204,14 +204,14 @@ def _go_on(job: DeployedJob, begun: RewindRequest) -> None:
     from penstock.scripts.operations.rewinding import Rewinding
 
     with job.cluster() as api:
-        Rewinding(api, job.name, job.records, Steps()).go_on(begun)
+        Rewinding(job.running(api), job.records, Steps()).go_on(begun)
 
 
 def _withdraw(job: DeployedJob, pending: RewindRequest) -> None:
     from penstock.scripts.operations.rewinding import Rewinding
 
     with job.cluster() as api:
-        Rewinding(api, job.name, job.records, Steps()).withdraw(pending)
+        Rewinding(job.running(api), job.records, Steps()).withdraw(pending)
 
 
 def _rewind(job: DeployedJob, request: RewindRequest) -> None:
@@ -219,7 +219,7 @@ def _rewind(job: DeployedJob, request: RewindRequest) -> None:
 
     steps = Steps()
     with job.cluster() as api:
-        Rewinding(api, job.name, job.records, steps).carry_out(request)
+        Rewinding(job.running(api), job.records, steps).carry_out(request)
 
 
 def _request(job: DeployedJob, newest: Generation, *, to: StartPoint | None = None, back_to: int | None = None) -> RewindRequest:

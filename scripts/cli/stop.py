@@ -1,4 +1,4 @@
-"""``penstock stop``: stops a job at the end of its micro-batch; its checkpoint stays, and its nodes are freed."""
+"""``penstock stop``: stops a job, or a session, at the end of its micro-batch; its checkpoint stays, and its nodes are freed."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from collections.abc import Sequence
 
 from penstock.scripts.background.detached_run import DetachedRun, detached_runs
 from penstock.scripts.cli.environment_argument import add_environment_argument, chosen
-from penstock.scripts.operations.deployed_job import DeployedJob, add_job_argument
+from penstock.scripts.operations.deployed_session import add_job_or_session, chosen_driver
 from penstock.scripts.progress import Steps
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The arguments of the verb."""
     add_environment_argument(parser)
-    add_job_argument(parser)
+    add_job_or_session(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -24,17 +24,17 @@ def run(arguments: argparse.Namespace) -> int:
         0, also if it is stopped already.
     """
     environment = chosen(arguments)
-    if detached := detached_runs(environment.name, arguments.job):
+    if arguments.job and (detached := detached_runs(environment.name, arguments.job)):
         return _stop_detached(detached, Steps())
-    from penstock.scripts.operations.resuming import driver_of  # the client of Kubernetes takes long to import
-    from penstock.scripts.provisioning.draining import stop_job
-
-    job, steps = DeployedJob(environment, arguments.job), Steps()
-    with job.cluster() as api, steps.at("stop", f"waiting for {job.name} to finish its micro-batch, and for its pods to end") as step:
-        driver_of(api, job.name)
-        ran = stop_job(api, job.name)
-        step.said = f"{job.name} is stopped" if ran else f"{job.name} was stopped already"
-    steps.line("then", "penstock resume runs it again from its checkpoint; so does the next deploy of jobs-charts")
+    job, steps = chosen_driver(environment, arguments), Steps()
+    alone = job.owner != job.name
+    until = f"{job.name} to finish its micro-batch{'' if alone else ', and for its pods to end'}"
+    with job.cluster() as api, steps.at("stop", f"waiting for {until}") as step:
+        running = job.running(api)
+        running.refuse_missing()
+        step.said = f"{job.name} is stopped" if running.stop() else f"{job.name} was stopped already"
+    deploy = f"a deploy does not, and the other jobs of {job.owner} run on" if alone else "so does the next deploy of jobs-charts"
+    steps.line("then", f"penstock resume runs it again from its checkpoint; {deploy}")
     return 0
 
 

@@ -13,10 +13,11 @@ from typing import TYPE_CHECKING
 from penstock.infra.environment import Environment
 from penstock.infra.environment_file import argument_of
 from penstock.infra.job_specs import spec_in
+from penstock.infra.sessions import session_of
 from penstock.jobs.savepoints.folder import Savepoints
 from penstock.jobs.spec import SpecFile
 from penstock.jobs.storage.checkpoint import Checkpoint
-from penstock.jobs.storage.driver_runs import DriverRunsFile
+from penstock.jobs.storage.driver_runs import DriverRuns, DriverRunsFile
 from penstock.jobs.storage.errors import CheckpointMissing
 from penstock.jobs.storage.generation import Generation
 from penstock.jobs.storage.job_folder import JobFolder
@@ -31,6 +32,8 @@ from penstock.scripts.provisioning.errors import JobNotDeployed
 if TYPE_CHECKING:
     from kubernetes.client import ApiClient
     from mypy_boto3_s3 import S3Client
+
+    from penstock.scripts.operations.running_job import RunningJob
 
 
 def add_job_argument(parser: argparse.ArgumentParser) -> None:
@@ -98,6 +101,35 @@ class DeployedJob:
     def runs(self) -> DriverRunsFile:
         """The runs of its drivers."""
         return DriverRunsFile(f"s3a://{self._bucket}/{self.name}", self._s3)
+
+    @property
+    def session(self) -> str | None:
+        """The session that it runs in; None: it has a driver of its own."""
+        return session_of(self.environment, self.name)
+
+    @property
+    def owner(self) -> str:
+        """What the namespace of its pods goes by: the job, or its session."""
+        return self.session or self.name
+
+    def why_not(self) -> str:
+        """Why it does not read, as far as that is known."""
+        return self.status().cause or "no failure is recorded"
+
+    def running(self, api: ApiClient) -> RunningJob:
+        """The job in its cluster.
+
+        Args:
+            api: client of the cluster's API.
+        """
+        # The client of Kubernetes takes long to import.
+        from penstock.scripts.operations.job_of_session import JobOfSession
+        from penstock.scripts.operations.running_job import OwnDriver
+
+        session = self.session
+        if session is not None:
+            return JobOfSession(api, self.name, session, self.runs, self.status)
+        return OwnDriver(api, self.name, lambda: self.runs.change(DriverRuns.resumed))
 
     def status(self) -> JobStatus:
         """Its status now."""

@@ -18,7 +18,8 @@ from kubernetes.client.exceptions import ApiException
 
 from penstock.scripts.errors import WrongUsage
 from penstock.scripts.operations.cordon import NODE_POOL, cordon, leaving, left_by, lift
-from penstock.scripts.operations.resuming import READY_LIMIT_S, driver_of, start, wait_until_ready
+from penstock.scripts.operations.resuming import driver_of, is_ready, start
+from penstock.scripts.operations.running_job import READY_LIMIT_S, wait_until_it_reads
 from penstock.scripts.operations.status_table import duration
 from penstock.scripts.progress import Steps
 from penstock.scripts.provisioning.draining import LOOK_EVERY_S, POD_MARGIN_S, of_job, stop_job
@@ -187,7 +188,7 @@ class Moving:
         self._release(left)
         if not detach:
             with self.steps.at("start", f"waiting for {self.job} to read its sources") as step:
-                wait_until_ready(self.api, self.job, self.why_not, self.ready_limit_s)
+                wait_until_it_reads(f"job {self.job}", lambda: is_ready(driver_of(self.api, self.job)), self.why_not, self.ready_limit_s)
                 step.said = f"{self.job} runs"
         return node
 

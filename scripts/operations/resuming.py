@@ -2,23 +2,18 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from typing import Any
 
 from kubernetes import client
 
-from penstock.jobs.storage.driver_runs import DriverRuns, DriverRunsFile
-from penstock.scripts.provisioning.draining import LOOK_EVERY_S, of_job
-from penstock.scripts.provisioning.errors import DriverNotReady, JobNotDeployed
+from penstock.scripts.provisioning.draining import of_job
+from penstock.scripts.provisioning.errors import JobNotDeployed
 from penstock.scripts.provisioning.kubernetes_access import REQUEST_LIMIT_S, asked
-
-# As a release waits: for a node, the image, Spark's start and its executors.
-READY_LIMIT_S = 600.0
 
 
 def driver_of(api: client.ApiClient, job: str) -> Any:
-    """The StatefulSet of a job's driver.
+    """The StatefulSet of the driver of a job, or of a session.
 
     Raises:
         JobNotDeployed: DEP-017.
@@ -33,13 +28,13 @@ def driver_of(api: client.ApiClient, job: str) -> Any:
     return found.items[0]
 
 
-def resume(api: client.ApiClient, job: str, runs: DriverRunsFile) -> bool:
-    """Start the driver of a job that does not run. Its failures so far do not count any more.
+def resume(api: client.ApiClient, job: str, forgive: Callable[[], object]) -> bool:
+    """Start the driver of a job, or of a session, that does not run.
 
     Args:
         api: client of the cluster's API.
         job: its name.
-        runs: of the job's drivers.
+        forgive: has its failures so far count no more.
 
     Returns:
         Whether it was started; False if it runs or starts already.
@@ -56,7 +51,7 @@ def resume(api: client.ApiClient, job: str, runs: DriverRunsFile) -> bool:
     if driver.spec.replicas != 0 and not crashed:
         return False
     # Before the driver starts: it reads it.
-    runs.change(DriverRuns.resumed)
+    forgive()
     with asked(f"the job {job}"):
         for pod in crashed:
             # Its container would start again within five minutes; another pod does at once.
@@ -78,28 +73,6 @@ def start(api: client.ApiClient, driver: Any) -> None:
             client.AppsV1Api(api).patch_namespaced_stateful_set_scale(
                 name, namespace, {"spec": {"replicas": 1}}, _request_timeout=REQUEST_LIMIT_S
             )
-
-
-def wait_until_ready(api: client.ApiClient, job: str, why_not: Callable[[], str], limit_s: float = READY_LIMIT_S) -> None:
-    """Wait until the driver's query reads.
-
-    Args:
-        api: client of the cluster's API.
-        job: its name.
-        why_not: what is known of a driver that is not ready.
-        limit_s: timeout in seconds.
-
-    Raises:
-        DriverNotReady: DEP-018.
-        KubernetesRefused: DEP-010.
-        ApiServerNotReached: DEP-007.
-    """
-    until_s = time.monotonic() + limit_s
-    while not is_ready(driver_of(api, job)):
-        if time.monotonic() > until_s:
-            fix = "check penstock status and penstock doctor; the driver is started on, and penstock stop ends that"
-            raise DriverNotReady(path=f"job {job}", given=why_not(), need=f"a query that reads within {limit_s:g} s", fix=fix)
-        time.sleep(LOOK_EVERY_S)
 
 
 def is_ready(driver: Any) -> bool:

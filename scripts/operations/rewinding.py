@@ -11,8 +11,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from kubernetes import client
-
 from penstock.jobs.driver.errors import RewindImpossible, SourcesDiffer, StateDiffers
 from penstock.jobs.driver.rewind import written
 from penstock.jobs.kafka.errors import OffsetGone, RecordsGone
@@ -29,9 +27,9 @@ from penstock.jobs.storage.errors import CheckpointDamaged
 from penstock.jobs.storage.generation import Generation, Rewound
 from penstock.jobs.storage.rewind_request import RewindRequest
 from penstock.scripts.operations.job_records import JobRecords
-from penstock.scripts.operations.resuming import READY_LIMIT_S, driver_of, is_ready, resume
+from penstock.scripts.operations.running_job import READY_LIMIT_S, RunningJob
 from penstock.scripts.progress import Steps
-from penstock.scripts.provisioning.draining import LOOK_EVERY_S, POD_MARGIN_S, stop_job
+from penstock.scripts.provisioning.draining import LOOK_EVERY_S, POD_MARGIN_S
 from penstock.scripts.provisioning.errors import DriverNotReady, JobChanged, RewindRefused
 
 # A driver of a release that knows only times takes any other start for a damaged request. An undo and a savepoint go on with a checkpoint,
@@ -60,16 +58,14 @@ class Rewinding:
     """Carries out a request.
 
     Args:
-        api: client of the cluster's API.
-        job: its name.
-        records: in its folder.
+        running: the job in its cluster.
+        records: in the job's folder.
         steps: receives a line per finished step.
         limit_s: for the driver to start, in seconds.
-        pod_margin_s: seconds that a pod may take to end in addition to its own grace period.
+        pod_margin_s: seconds that its pods may take to end in addition to their own grace period.
     """
 
-    api: client.ApiClient
-    job: str
+    running: RunningJob
     records: JobRecords
     steps: Steps
     limit_s: float = READY_LIMIT_S
@@ -87,7 +83,7 @@ class Rewinding:
             RewindRefused: DEP-021; the request is withdrawn.
             PenstockError: DEP-007, DEP-010, DEP-011, DEP-018, JOB-008, JOB-009, JOB-082.
         """
-        driver_of(self.api, self.job)
+        self.running.refuse_missing()
         self._write(request)
         # A --by of the same length is another time by then.
         same = "the same command" if request.to is None else f"penstock rewind --to {written(request.to)}"
@@ -97,15 +93,15 @@ class Rewinding:
 
     def go_on(self, request: RewindRequest) -> Generation:
         """Wait for a driver that has obeyed a request, of a command that was interrupted. Returns and raises as `carry_out`."""
-        driver_of(self.api, self.job)
-        resume(self.api, self.job, self.records.runs)
+        self.running.refuse_missing()
+        self.running.resume()
         return self._awaited(request)
 
     def _awaited(self, request: RewindRequest) -> Generation:
-        doing = f"waiting for {self.job} to read its sources"
+        doing = f"waiting for {self.running.name} to read its sources"
         with self._unfinished("the driver is started, and obeys the request: see penstock status"), self.steps.at("start", doing) as step:
             begun = self._obeyed(request)
-            step.said = f"{self.job} runs as generation {begun.number}, with checkpoint {begun.checkpoint}"
+            step.said = f"{self.running.name} runs as generation {begun.number}, with checkpoint {begun.checkpoint}"
         return begun
 
     def withdraw(self, request: RewindRequest) -> None:
@@ -115,26 +111,26 @@ class Rewinding:
             JobNotDeployed: DEP-017.
             PenstockError: DEP-007, DEP-010, JOB-008, JOB-009, JOB-082.
         """
-        driver_of(self.api, self.job)
+        self.running.refuse_missing()
         self.records.requests.withdraw(request)
-        started = resume(self.api, self.job, self.records.runs)
-        self.steps.line("request", f"withdrawn; {self.job} {'is started' if started else 'runs'} as before")
+        started = self.running.resume()
+        self.steps.line("request", f"withdrawn; {self.running.name} {'is started' if started else 'runs'} as before")
 
     def _restart(self) -> None:
-        with self.steps.at("stop", f"waiting for {self.job} to finish its micro-batch, and for its pods to end") as step:
-            stopped = stop_job(self.api, self.job, self.pod_margin_s)
-            step.said = f"{self.job} is stopped" if stopped else f"{self.job} was stopped already"
-        resume(self.api, self.job, self.records.runs)
+        with self.steps.at("stop", f"waiting for {self.running.name} to finish its micro-batch, and for its pods to end") as step:
+            stopped = self.running.stop(self.pod_margin_s)
+            step.said = f"{self.running.name} is stopped" if stopped else f"{self.running.name} was stopped already"
+        self.running.resume()
 
     def _write(self, request: RewindRequest) -> None:
-        known, newest = self.records.requests.read(), self.records.newest(self.job)
+        known, newest = self.records.requests.read(), self.records.newest(self.running.name)
         if request.same_as(known) and newest.number == request.after:
             assert known is not None
             self.steps.line("request", f"goes on with that of {known.asked:%Y-%m-%d %H:%M:%S} UTC")
             return
         if newest.number != request.after or not self.records.requests.replace(known, request):
             given = f"generation {newest.number}" if newest.number != request.after else "another rewind is requested"
-            raise JobChanged(path=f"job {self.job}", given=given, need=f"generation {request.after}, of which this was shown", fix="retry")
+            raise JobChanged(path=self._path, given=given, need=f"generation {request.after}, of which this was shown", fix="retry")
         self.steps.line("request", f"written to {self.records.requests.uri}/penstock/rewind.json")
 
     @contextmanager
@@ -153,7 +149,7 @@ class Rewinding:
         until_s = time.monotonic() + self.limit_s
         while True:
             # In this order: a driver that is ready has recorded its generation before.
-            ready, newest = is_ready(driver_of(self.api, self.job)), self.records.newest(self.job)
+            ready, newest = self.running.reads, self.records.newest(self.running.name)
             self._refuse_another(newest, request)
             if ready and newest.number > request.after:
                 return newest
@@ -166,10 +162,14 @@ class Rewinding:
                 raise self._not_ready(failure)
             time.sleep(LOOK_EVERY_S)
 
+    @property
+    def _path(self) -> str:
+        return f"job {self.running.name}"
+
     def _refuse_another(self, newest: Generation, request: RewindRequest) -> None:
         if newest.number > request.after and not self._fulfils(newest, request):
             given = f"generation {newest.number} has begun with something else"
-            raise JobChanged(path=f"job {self.job}", given=given, need="the one that was requested", fix="look at it: penstock status")
+            raise JobChanged(path=self._path, given=given, need="the one that was requested", fix="look at it: penstock status")
 
     def _last_failure(self) -> Failure | None:
         """Of the drivers that have started since the job was."""
@@ -180,7 +180,7 @@ class Rewinding:
     def _not_ready(self, failure: Failure | None) -> DriverNotReady:
         given = f"{failure.code}: {failure.what}".lstrip(": ") if failure is not None else "no failure is recorded"
         fix = "check penstock status and penstock doctor; the driver is started on, and penstock stop ends that"
-        return DriverNotReady(path=f"job {self.job}", given=given, need=f"a query that reads within {self.limit_s:g} s", fix=fix)
+        return DriverNotReady(path=self._path, given=given, need=f"a query that reads within {self.limit_s:g} s", fix=fix)
 
     def _fulfils(self, begun: Generation, request: RewindRequest) -> bool:
         if request.start_from is not None:
@@ -192,9 +192,9 @@ class Rewinding:
     def _withdraw(self, request: RewindRequest, given: str, fix: str) -> None:
         """Ends a request that a driver has not obeyed, and lets the job go on as it was."""
         self.records.requests.withdraw(request)
-        resume(self.api, self.job, self.records.runs)
+        self.running.resume()
         need = "a driver that obeys the request; it is withdrawn, and the job goes on from its checkpoint"
-        raise RewindRefused(path=f"job {self.job}", given=given, need=need, fix=fix)
+        raise RewindRefused(path=self._path, given=given, need=need, fix=fix)
 
 
 def _fix(request: RewindRequest) -> str:

@@ -173,6 +173,13 @@ class JobNotDeployed(RunFailed):
     title = "job not deployed"
 
 
+class SessionIsStopped(RunFailed):
+    """A job of a session is to run, and the session does not."""
+
+    code = "DEP-063"
+    title = "session stopped"
+
+
 class DriverNotReady(RunFailed):
     """A driver that was started does not read its sources in time."""
 

@@ -158,7 +158,7 @@ class StartingOver:
         if begun is None:
             return False
         with self.job.cluster() as api:
-            Rewinding(api, self.job.name, self.job.records, self.steps).go_on(begun)
+            Rewinding(self.job.running(api), self.job.records, self.steps).go_on(begun)
         return True
 
     def start_from(
@@ -183,4 +183,4 @@ class StartingOver:
             by=self.job.caller,
         )
         with self.job.cluster() as api:
-            Rewinding(api, self.job.name, self.job.records, self.steps).carry_out(request)
+            Rewinding(self.job.running(api), self.job.records, self.steps).carry_out(request)

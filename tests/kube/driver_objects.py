@@ -40,6 +40,10 @@ class Job:
         generation = self._objects.get(self.driver)["metadata"]["generation"]
         self._objects.set_status(self.driver, {"replicas": 1, "readyReplicas": count, "observedGeneration": generation})
 
+    def stop(self) -> None:
+        """What `penstock stop` leaves."""
+        self._objects.apply({**self.driver, "spec": {**self.driver["spec"], "replicas": 0}})
+
     def crash(self) -> None:
         """What the kubelet says of a container that ends again and again."""
         waiting = {"waiting": {"reason": "CrashLoopBackOff", "message": "back-off 5m0s"}}

@@ -22,7 +22,7 @@ from penstock.jobs.kafka.errors import RecordsGone
 from penstock.jobs.savepoints.errors import SavepointDamaged
 from penstock.jobs.spec.resources import Restart
 from penstock.jobs.storage.checkpoint import BatchRecord
-from penstock.jobs.storage.driver_runs import DriverRunsFile
+from penstock.jobs.storage.driver_runs import DriverRuns, DriverRunsFile
 from penstock.jobs.storage.errors import CheckpointDamaged, CheckpointMissing
 from penstock.jobs.storage.generation import Rewound
 from penstock.jobs.storage.job_folder import JobFolder
@@ -30,6 +30,7 @@ from penstock.jobs.storage.lease_holder import LeaseHolder
 from penstock.jobs.storage.rewind_request import RewindRequest, RewindRequestFile, StartPoint
 from penstock.scripts.operations.job_records import JobRecords
 from penstock.scripts.operations.rewinding import Rewinding
+from penstock.scripts.operations.running_job import OwnDriver
 from penstock.scripts.progress import Steps
 from penstock.scripts.provisioning.errors import DriverNotReady, JobChanged, NothingToRewind, RewindRefused, StillThere
 from penstock.sizing.errors import PenstockError
@@ -60,7 +61,8 @@ class Deployed:
         self.begin()
 
     def rewinding(self, pod_margin_s: float = LIMIT_S) -> Rewinding:
-        return Rewinding(self.api, self.kube.name, self.records, Steps(Console(file=self.said, width=200)), LIMIT_S, pod_margin_s)
+        own = OwnDriver(self.api, self.kube.name, lambda: self.records.runs.change(DriverRuns.resumed))
+        return Rewinding(own, self.records, Steps(Console(file=self.said, width=200)), LIMIT_S, pod_margin_s)
 
     def request(
         self, *, after: int = 1, to: StartPoint | None = None, back_to: int | None = None, start_from: str | None = None

@@ -6,12 +6,11 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from penstock.jobs.spec import load
-from penstock.jobs.storage.driver_runs import DriverRunsFile
+from penstock.jobs.storage.driver_runs import DriverRuns, DriverRunsFile
 from penstock.scripts.local.environment import LocalEnvironment
 from penstock.scripts.operations.job_status import JobStatus, status_of
 from penstock.scripts.operations.pod_logs import pods_of, write_logs
-from penstock.scripts.operations.resuming import resume, wait_until_ready
-from penstock.scripts.provisioning.draining import stop_job
+from penstock.scripts.operations.running_job import OwnDriver, wait_until_it_reads
 from tests.kube.evidence import wait_for
 from tests.pods import team_job
 from tests.pods.cluster_under_test import ClusterUnderTest
@@ -32,6 +31,8 @@ def test_no_row_is_lost_or_doubled_by_a_stop_and_by_a_failure_that_comes_again(
     wrong = team_job.release(small_spec(SPEC, tmp_path / "wrong", batches=4, rewindTo=LATER_MS), around, tmp_path / "release-wrong")
     api, runs = cluster.core.api_client, DriverRunsFile(f"s3a://{team_job.CHECKPOINTS}/{JOB}", local.s3)
 
+    own = OwnDriver(api, JOB, lambda: runs.change(DriverRuns.resumed))
+
     def status() -> JobStatus:
         return status_of(load(spec), team_job.CHECKPOINTS, local.s3, datetime.now(UTC))
 
@@ -50,11 +51,11 @@ def test_no_row_is_lost_or_doubled_by_a_stop_and_by_a_failure_that_comes_again(
         assert status().state == "running"
         assert any(line.startswith('{"event": "committed"') for line in log(job, "driver"))
         assert {line.partition(": ")[0] for line in log(job, "executor")} == {pod.metadata.name for pod in job.pods("executor")}
-        assert stop_job(api, job.name)
+        assert own.stop()
         assert (status().state, job.pods("executor")) == ("stopped", [])
-        assert resume(api, job.name, runs)
-        wait_until_ready(api, job.name, lambda: str(status().cause), LIMIT_S)
-        assert not resume(api, job.name, runs)
+        assert own.resume()
+        wait_until_it_reads(job.name, lambda: own.reads, lambda: str(status().cause), LIMIT_S)
+        assert not own.resume()
 
     def it_fails_as_it_is_and_is_corrected(job: ReleasedJob) -> None:
         job.upgrade(wrong)
@@ -64,7 +65,7 @@ def test_no_row_is_lost_or_doubled_by_a_stop_and_by_a_failure_that_comes_again(
         failed = status()
         assert (failed.state, failed.runs[0].failure and failed.runs[0].failure.code) == ("failed", "JOB-093")
         assert job.pods("executor") == []
-        assert resume(api, job.name, runs)
+        assert own.resume()
         # It is tried once more, and fails as before.
         wait_for(lambda: [run.failure and run.failure.code for run in status().runs[:2]] == ["JOB-093", "JOB-093"], LIMIT_S)
         job.upgrade(job.release)

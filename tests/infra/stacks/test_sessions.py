@@ -101,8 +101,8 @@ def test_the_driver_runs_the_program_of_sessions_and_may_be_told_what_is_stopped
     (container,) = spec["containers"]
     assert container["command"][-3:] == ["-m", "penstock.jobs.session.runtime", "/etc/penstock/session.json"]
     optional = [volume for volume in spec["volumes"] if volume.get("configMap", {}).get("optional")]
-    assert [volume["configMap"]["name"] for volume in optional] == ["shared-stopped"]
-    assert {"name": optional[0]["name"], "mountPath": "/etc/penstock-stopped", "readOnly": True} in container["volumeMounts"]
+    assert [volume["configMap"]["name"] for volume in optional] == ["shared-requests"]
+    assert {"name": optional[0]["name"], "mountPath": "/etc/penstock-requests", "readOnly": True} in container["volumeMounts"]
 
 
 def test_each_job_is_checked_before_an_upgrade_with_its_own_app(stack: Content) -> None:

@@ -94,6 +94,13 @@ class RunningSession:
         self._before = len(self.heard)
         _write(self.file, self.configuration)
 
+    def ask(self, job: str, request: str) -> None:
+        """Asks something of a job, as a ConfigMap's mounted key does."""
+        folder = self.folder / "requests"
+        folder.mkdir(exist_ok=True)
+        self._before = len(self.heard)
+        _replace(folder / job, request)
+
     def wait(self, event: str, job: str | None = None) -> dict[str, Any]:
         """The first event of a kind, of a job or of the session, that this has not given yet."""
         seen, until_s = self._given.get((event, job), 0), time.monotonic() + _LIMIT_S
@@ -163,8 +170,8 @@ def running(
         "-m",
         "penstock.jobs.session.runtime",
         str(file),
-        "--stopped",
-        str(folder / "stopped"),
+        "--requests",
+        str(folder / "requests"),
         "--events",
         str(pipe),
     ]
@@ -185,7 +192,11 @@ def running(
 
 
 def _write(file: Path, configuration: SessionConfiguration) -> None:
+    _replace(file, configuration.model_dump_json(by_alias=True))
+
+
+def _replace(file: Path, text: str) -> None:
     """At once, as the kubelet replaces what it has mounted."""
     new = file.with_suffix(".new")
-    new.write_text(configuration.model_dump_json(by_alias=True), encoding="utf-8")
+    new.write_text(text, encoding="utf-8")
     new.replace(file)

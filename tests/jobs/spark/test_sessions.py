@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from penstock.jobs.configuration.session import STOP
 from penstock.scripts.emulation.emulated_aws import EmulatedAws
 from penstock.scripts.local.kafka_broker import KafkaBroker
 from tests.jobs.spark.running import Surroundings, TestedJob
@@ -76,8 +77,19 @@ def test_a_changed_app_and_a_failure_leave_the_other_jobs_alone(aws: EmulatedAws
         session.wait("stopped", one.name)
         one.feed("a", _row("eve", 3))
         session.wait("failed", one.name)
+        printed = [line for line in session.log.splitlines() if line.startswith(f"{one.name}: ")]
+        assert any("IndexError" in line for line in printed)
         two.feed("a", _row("fay", 3))
         _wait_for(session, two, "a-ann", "a-dan", "a-fay")
         session.change({**first, one.name: changed})
         _wait_for(session, one, "a-ann", "b-cid", "b-eve")
+
+        # It is stopped by itself, and goes on where it was.
+        session.ask(one.name, STOP)
+        session.wait("stopped", one.name)
+        for job in (one, two):
+            job.feed("a", _row("gil", 4))
+        _wait_for(session, two, "a-ann", "a-dan", "a-fay", "a-gil")
+        session.ask(one.name, "run, asked after a stop")
+        _wait_for(session, one, "a-ann", "b-cid", "b-eve", "b-gil")
         assert session.count("starting", two.name) == 1

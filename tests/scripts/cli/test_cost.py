@@ -13,6 +13,7 @@ import pytest
 from penstock.scripts.cli.cost import compared
 from penstock.scripts.errors import WrongUsage
 from tests.infra.environments import BARE
+from tests.infra.sessions_of_jobs import file_with
 from tests.scripts.cli.called import Called, penstock
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -148,3 +149,11 @@ def test_an_environment_without_a_cluster_has_nothing_to_price() -> None:
 def test_it_needs_neither_spark_nor_aws() -> None:
     done = python("-c", f"import sys, penstock.scripts.cli.cost; print([name for name in {HEAVY!r} if name in sys.modules])")
     assert done.stdout == "[]\n"
+
+
+def test_a_job_of_a_session_is_priced_apart_and_that_is_said(tmp_path: Path) -> None:
+    environment = str(file_with(tmp_path, [{"name": "shared", "jobs": ["a", "b"]}]))
+    shown = cost(str(tmp_path / "a.yaml"), "--environment", environment)
+    assert shown.stdout.startswith("a in production (as if outside of session shared, which penstock size prices), us-east-1: ")
+    assert as_json(str(tmp_path / "a.yaml"), "--environment", environment)["session"] == "shared"
+    assert "session" not in as_json(str(tmp_path / "c.yaml"), "--environment", environment)
