@@ -44,6 +44,15 @@ class AppZip:
         return f"{job}/apps/{self.sha256}.zip"
 
 
+def is_of_the_image(spec: SpecFile) -> bool:
+    """Whether the app of a job is one of Penstock's own, which a session's job has from the image, too.
+
+    Args:
+        spec: of the job.
+    """
+    return spec.job.spec.app.partition(".")[0] == _OWN
+
+
 def app_zip(spec: SpecFile, app_path: Sequence[Path] = ()) -> AppZip | None:
     """The modules of a job's app, and those that it imports from the team's folders.
 
@@ -58,7 +67,7 @@ def app_zip(spec: SpecFile, app_path: Sequence[Path] = ()) -> AppZip | None:
         PenstockError: INF-087, and those of an app that is not found.
     """
     app = spec.job.spec.app
-    if app.partition(".")[0] == _OWN:
+    if is_of_the_image(spec):
         return None
     sources = app_sources(app, spec.path.parent, app_path)
     modules = {path: file.read_bytes() for name, one in sources.items() if not is_sql(name) for path, file in _files(name, one)}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 from constructs import Construct
 
@@ -40,21 +41,28 @@ class WatchedJob(Construct):
         super().__init__(scope, id)
         self._job = id
         self._namespace = namespace(environment.name)
+        group = self._group("logs", id, log_group, environment, key_arn)
+        self.log_group_arn: str = group.arn
+        # Has what the job has written outside of the session; without it a move would destroy that.
+        for job in members or {}:
+            self._group(f"logs-{job}", job, f"{log_group.rpartition('/')[0]}/{job}", environment, key_arn)
+        self._filters(group.name)
+        for job, own in {id: alarms, **(members or {})}.items():
+            for alarm in own:
+                self._alarm(job, alarm, environment.prefix, topic_arn)
+
+    def _group(self, id: str, job: str, name: str, environment: Environment, key_arn: str) -> Any:
         group = aws.cloudwatch_log_group.CloudwatchLogGroup(
             self,
-            "logs",
-            name=log_group,
+            id,
+            name=name,
             retention_in_days=environment.spec.observability.log_retention_days,
             # Not protected: its records expire with their retention in any case, and a job removed from the environment must not block a
             # deploy.
             kms_key_id=key_arn,
         )
-        group.override_logical_id(id)
-        self.log_group_arn: str = group.arn
-        self._filters(group.name)
-        for job, own in {id: alarms, **(members or {})}.items():
-            for alarm in own:
-                self._alarm(job, alarm, environment.prefix, topic_arn)
+        group.override_logical_id(job)
+        return group
 
     def _filters(self, log_group: str) -> None:
         module = aws.cloudwatch_log_metric_filter

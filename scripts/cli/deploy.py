@@ -12,6 +12,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+from penstock.infra.app_archive import is_of_the_image
 from penstock.infra.deployable import deployable_plans
 from penstock.infra.environment import Environment
 from penstock.infra.plans import EnvironmentPlans
@@ -192,7 +193,8 @@ def _awaited(aws: AwsAccess, plans: EnvironmentPlans, changes: Sequence[JobChang
     """The changed jobs that are to show that they work, as they are before the apply."""
     specs = [job.spec for job in plans.jobs]
     bucket = aws.environment.spec.buckets.checkpoints
-    return evidence.awaited(changes, specs, bucket, aws.client("s3")) if changes else []
+    archived = {job.name for session in plans.sessions for job in plans.jobs_of(session) if not is_of_the_image(job.spec)}
+    return evidence.awaited(changes, specs, bucket, aws.client("s3"), archived) if changes else []
 
 
 def _evidence(arguments: argparse.Namespace, aws: AwsAccess, jobs: Sequence[Awaited], steps: Steps) -> list[Evidence]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import shlex
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Literal
@@ -34,8 +34,9 @@ if TYPE_CHECKING:
 # Ours: the driver reads by then, and a micro-batch takes less than its trigger, which is seconds to minutes.
 LIMIT_S = 600.0
 LOOK_EVERY_S = 2.0
-# Code, and the tool: neither is in the cluster before an image is built, which has another tag.
-_OF_THE_IMAGE = {"app", "penstock"}
+# Code, and the tool: neither is in the cluster before an image is built, which has another tag. A move to another driver begins no
+# generation.
+_BEGINS_NONE = {"app", "penstock", "driver"}
 _TEXT = """python3 -c 'import json, sys; sys.stdout.write(json.load(sys.stdin)["text"])'"""
 
 Outcome = Literal["committed", "idle", "finished", "failed", "stopped", "no commit"]
@@ -103,7 +104,9 @@ class Awaited:
         return self.spec.job.metadata.name
 
 
-def awaited(changes: Sequence[JobChanges], specs: Sequence[SpecFile], bucket: str, s3: S3Client) -> list[Awaited]:
+def awaited(
+    changes: Sequence[JobChanges], specs: Sequence[SpecFile], bucket: str, s3: S3Client, archived: Collection[str] = ()
+) -> list[Awaited]:
     """The jobs of which another generation begins when they are deployed. To be called before that.
 
     Args:
@@ -111,6 +114,7 @@ def awaited(changes: Sequence[JobChanges], specs: Sequence[SpecFile], bucket: st
         specs: of the jobs.
         bucket: of the checkpoints.
         s3: client.
+        archived: names of those whose app is deployed without an image: a session has it in an archive.
 
     Raises:
         PenstockError: JOB-008, JOB-009.
@@ -121,7 +125,7 @@ def awaited(changes: Sequence[JobChanges], specs: Sequence[SpecFile], bucket: st
         spec = by_name[job.job]
         # Deployed with the spec, so that it needs no other image.
         sql = next(iter(sql_beside(spec.job.spec.app, spec.path.parent)), None)
-        left_out = _OF_THE_IMAGE - ({"app"} if sql else set())
+        left_out = _BEGINS_NONE - ({"app"} if sql or job.job in archived else set())
         deployed = {change.what: change for change in job.changes if change.effect != "nothing" and change.what not in left_out}
         uri = f"s3a://{bucket}/{job.job}"
         if job.generation is None or not deployed or _is_over(JobFolder(uri, s3), job.generation):

@@ -225,7 +225,7 @@ def test_a_bounded_run_that_has_finished_is_not_waited_for(place: Place) -> None
     assert awaited(jobs, [place.spec], place.bucket, place.s3) == []
 
 
-@pytest.mark.parametrize("what", ["app", "penstock"])
+@pytest.mark.parametrize("what", ["app", "penstock", "driver"])
 def test_what_only_differs_here_is_not_waited_for(place: Place, what: str) -> None:
     changes: dict[str, Any] = {"job": "clicks", "generation": 1, "state": "goes on with its state", "changes": (change(what),)}
     assert awaited([JobChanges(**changes)], [place.spec], place.bucket, place.s3) == []
@@ -241,3 +241,9 @@ def test_an_sql_app_is_deployed_with_its_spec_and_waited_for(place: Place) -> No
         f"# {place.spec.path.parent / 'clicks.sql'} as it was, which is not recorded",
         "penstock deploy production.yaml jobs-charts",
     )
+
+
+def test_the_app_of_a_sessions_job_is_deployed_without_an_image_and_waited_for(place: Place) -> None:
+    jobs = [JobChanges(job="clicks", generation=1, state="goes on with its state", changes=(change("app"),))]
+    assert [job.name for job in awaited(jobs, *place.wanted, {"clicks"})] == ["clicks"]
+    assert awaited(jobs, *place.wanted, {"other"}) == []

@@ -213,3 +213,11 @@ def test_the_image_is_pinned_and_the_configuration_is_where_it_is_looked_for() -
     assert container["command"][-1] == "--config=/etc/penstock/fluent-bit.yaml"
     assert _object("ConfigMap")["metadata"]["name"] == DAEMON_SET
     assert _object("Namespace")["metadata"]["name"] == NAMESPACE
+
+
+def test_a_record_of_a_session_has_the_job_that_it_names_itself_and_that_of_a_job_the_jobs_name() -> None:
+    logging = replace(LOGGING, jobs=("flights", "shared"), sessions=("shared",))
+    modified = {one["match"]: one for one in _of(logging, "filters", "record_modifier")}
+    job, session = modified["job.flights.*"], modified["job.shared.*"]
+    assert job["record"] == ["job flights", "environment production"] and "job" not in job["allowlist_key"]
+    assert session["record"] == ["environment production"] and "job" in session["allowlist_key"]

@@ -14,6 +14,7 @@ import pytest
 
 from penstock.infra.environment import Environment
 from penstock.infra.image_tag import VARIABLE
+from penstock.infra.job_alarms import METRICS
 from penstock.infra.plans import plans
 from penstock.jobs.configuration.session import SessionConfiguration
 from penstock.sizing.errors import PenstockError
@@ -172,8 +173,16 @@ def test_logs_and_metrics_of_a_session_are_by_job(tmp_path: Path) -> None:
     stacks = observed(tmp_path, environment_with(tmp_path, [SESSION], JOBS))
     alarms = stacks["observability"]["resource"]["aws_cloudwatch_metric_alarm"]
     assert alarms["a-lag"]["dimensions"] == {"Job": "a"} and alarms["b-lag"]["dimensions"] == {"Job": "b"}
-    assert {"c", "shared"} <= set(stacks["observability"]["resource"]["aws_cloudwatch_log_group"])
-    assert "a" not in stacks["observability"]["resource"]["aws_cloudwatch_log_group"]
+    # One group with one filter of each metric, whose dimension is what each event says itself.
+    filters = stacks["observability"]["resource"]["aws_cloudwatch_log_metric_filter"]
+    assert {name for name in filters if name.startswith(("a-", "b-", "shared-"))} == {f"shared-{metric.name}" for metric in METRICS}
+    assert all(filters[f"shared-{metric.name}"]["metric_transformation"]["dimensions"] == {"Job": "$.job"} for metric in METRICS)
+    # A job keeps its alarms, and what it has written, when it moves into a session; it writes to the session's group.
+    apart = observed(tmp_path / "apart", environment_with(tmp_path, [], JOBS))
+    for kind, added in (("aws_cloudwatch_metric_alarm", set()), ("aws_cloudwatch_log_group", {"shared"})):
+        before, after = (one["observability"]["resource"][kind] for one in (apart, stacks))
+        assert after.keys() - before.keys() == added
+        assert {name: {**before[name], "//": None} for name in before} == {name: {**after[name], "//": None} for name in before}
     text = json.dumps(stacks["observability-charts"])
     assert "*_job-shared_*.log" in text and "*_job-a_*.log" not in text
     assert "shared-driver-0.shared-driver.job-shared.svc:4040" in text and "DAGScheduler_penstock_job_a_" in text

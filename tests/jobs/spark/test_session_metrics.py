@@ -73,3 +73,6 @@ def test_each_job_of_a_session_has_its_own_series(aws: EmulatedAws, kafka: Kafka
         (session.folder / "stopped" / _JOBS[1]).touch()
         session.wait("stopped", _JOBS[1])
         wait_for(lambda: by_job(series(), "penstock_reading") == {_JOBS[0]: 1.0, _JOBS[1]: 0.0})
+
+        # CloudWatch's metrics are by the job that an event names.
+        assert {one["job"] for one in session.heard if one["event"] != "session"} == set(_JOBS)
