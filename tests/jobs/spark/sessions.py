@@ -13,7 +13,7 @@ import threading
 import time
 import zipfile
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
@@ -136,15 +136,16 @@ class RunningSession:
 
 @contextmanager
 def running(
-    aws: EmulatedAws, folder: Path, jobs: Mapping[str, SessionJob], further: Mapping[str, str] = MappingProxyType({})
+    aws: EmulatedAws, folder: Path, jobs: Mapping[str, SessionJob], further: Mapping[str, str] = MappingProxyType({}), *, code: int = 0
 ) -> Iterator[RunningSession]:
-    """Runs a session until the block ends; it must end by itself when it is asked to.
+    """Runs a session until the block ends; it must end by itself then, or before.
 
     Args:
         aws: where its jobs have their files.
         folder: for it.
         jobs: name -> job.
         further: settings of its Spark.
+        code: its exit code.
     """
     folder.mkdir()
     conf = {
@@ -183,12 +184,21 @@ def running(
     try:
         yield session
         process.send_signal(signal.SIGTERM)
-        assert process.wait(_LIMIT_S) == 0, session.log
+        assert process.wait(_LIMIT_S) == code, session.log
     finally:
         if process.poll() is None:
-            process.kill()
+            # Those of the jobs outlive it, unless their container ends with it.
+            own = [process.pid, *children(process.pid)]
+            for pid in own:
+                with suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
             process.wait()
         listening.join(_LIMIT_S)
+
+
+def children(pid: int) -> list[int]:
+    """The processes that a process has started."""
+    return [int(child) for task in Path(f"/proc/{pid}/task").iterdir() for child in (task / "children").read_text("ascii").split()]
 
 
 def _write(file: Path, configuration: SessionConfiguration) -> None:
