@@ -21,6 +21,7 @@ from penstock.sizing.plan.cluster_plan import bill_of
 from penstock.sizing.plan.job_pods import EXECUTOR, pod_groups
 from penstock.sizing.plan.nearest_fit import Wanted
 from penstock.sizing.plan.nodes import allocation_of, plan_nodes
+from penstock.sizing.plan.root_volume import planned_root_volume, root_volume_violations
 from penstock.sizing.planned import Plan
 from penstock.sizing.planned_nodes import NodesPlan
 from penstock.sizing.violation import Violation, violation_of
@@ -62,9 +63,12 @@ def plan_together(jobs: Mapping[str, Plan], cluster: Cluster) -> Together:
     groups = [group for name, plan in jobs.items() for group in pod_groups(plan.pods, plan.spark_conf, cluster, name)]
     allocations = {f"{name}/{EXECUTOR}": allocation_of(plan.spark_conf) for name, plan in jobs.items()}
     nodes = plan_nodes(groups, cluster, allocations)
+    disks = {f"{name}/{EXECUTOR}": plan.executor_disk for name, plan in jobs.items()}
+    nodes = nodes.model_copy(update={"root_volume": planned_root_volume(nodes, disks, cluster)})
     given = {name: plan for name, plan in jobs.items() if plan.parallelism.source != "load"}
     slots = {f"{name}/{EXECUTOR}": plan.pods.executor.slots or 1 for name, plan in given.items()}
     faults: list[Violation] = [fault for _, fault in cluster_violations(Wanted(groups, cluster, allocations), nodes, slots)]
+    faults += [fault for _, fault in root_volume_violations(nodes, disks, cluster)]
     partitions = sum(most_partitions(plan.kafka.topics for plan in jobs.values()).values())
     kafka, out_of_reach = _kafka([plan.kafka.load for plan in jobs.values() if plan.kafka.load], partitions, cluster)
     faults += [*out_of_reach, *broker_quota_violations(kafka, cluster)]
@@ -73,7 +77,7 @@ def plan_together(jobs: Mapping[str, Plan], cluster: Cluster) -> Together:
         pods=sum(plan.totals.pods for plan in jobs.values()),
         partitions=partitions,
         nodes=nodes,
-        cost=bill_of(nodes.staged, [plan.state.checkpoint for plan in jobs.values()], [kafka] if kafka else [], cluster, partitions),
+        cost=bill_of(nodes, [plan.state.checkpoint for plan in jobs.values()], [kafka] if kafka else [], cluster, partitions),
         kafka=kafka,
         feasible=not faults and all(plan.feasible for plan in jobs.values()),
         violations=tuple(faults),
