@@ -58,6 +58,7 @@ def cluster(environment: Environment, catalog: Catalog | None = None, prices: Pr
         zones=tuple(spec.network.zones),
         nat_gateways=spec.network.nat_gateways,
         node_settings=node_settings(spec.nodes),
+        root_volume=_root_volume(spec.nodes),
         node_pools=_node_pools(environment, spec.nodes),
         daemon_sets=tuple(DaemonSet.model_validate(daemon_set(one)) for one in spec.nodes.daemon_sets),
         driver=_place(spec.nodes.pods.driver),
@@ -81,6 +82,11 @@ def node_settings(nodes: Nodes) -> NodeSettings:
         root_volume_gib=max(1, nodes.root_volume // _GIB_OF_MIB),
         measured_capacity_mib=nodes.measured_capacity,
     )
+
+
+def _root_volume(nodes: Nodes) -> sized.VolumePerformance | None:
+    given = nodes.root_volume_performance
+    return None if given is None else sized.VolumePerformance(iops=given.iops, mibps=given.throughput)
 
 
 def _node_pools(environment: Environment, nodes: Nodes) -> tuple[NodePool, ...]:

@@ -9,6 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from penstock.sizing.catalog.allocatable import NodeSettings
 from penstock.sizing.catalog.catalog import Catalog
 from penstock.sizing.cost.prices import Prices
+from penstock.sizing.cost.usage import GP3_FREE_IOPS, GP3_FREE_MIBPS
 from penstock.sizing.placement.node_pool_manifests import NodePool
 from penstock.sizing.placement.pod_manifests import DaemonSet
 
@@ -54,6 +55,18 @@ class KafkaCluster(_Known):
     tiered_storage: bool = False
 
 
+class VolumePerformance(_Known):
+    """Performance of a gp3 volume.
+
+    Args:
+        iops: provisioned IOPS.
+        mibps: provisioned throughput in MiB/s.
+    """
+
+    iops: Annotated[int, Field(ge=GP3_FREE_IOPS)]
+    mibps: Annotated[int, Field(ge=GP3_FREE_MIBPS)]
+
+
 class Quotas(_Known):
     """Service quotas of the account; None: unknown and not checked.
 
@@ -81,6 +94,7 @@ class Cluster(_Known):
         zones: availability zones, with a subnet each.
         nat_gateways: number of NAT gateways.
         node_settings: settings that affect the allocatable of nodes.
+        root_volume: fixed performance of the nodes' gp3 root volumes; None: as the executors require.
         node_pools: Karpenter's NodePools.
         daemon_sets: DaemonSets that run on the nodes.
         driver: scheduling constraints of drivers.
@@ -102,6 +116,7 @@ class Cluster(_Known):
     zones: Annotated[tuple[str, ...], Field(min_length=1)]
     nat_gateways: Annotated[int, Field(ge=0)] = 1
     node_settings: NodeSettings = NodeSettings()
+    root_volume: VolumePerformance | None = None
     node_pools: Annotated[tuple[NodePool, ...], Field(min_length=1)]
     daemon_sets: tuple[DaemonSet, ...] = ()
     driver: PodPlace = PodPlace()

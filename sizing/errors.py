@@ -276,6 +276,13 @@ class SpreadNotMet(Infeasible):
     title = "executors can't be spread as required"
 
 
+class RootVolumeTooSlow(Infeasible):
+    """The executors of a node write and read more per second than its root volume, or the node's bandwidth to EBS, sustains."""
+
+    code = "SIZ-064"
+    title = "root volume too slow for the executors"
+
+
 Restored = TypeVar("Restored", bound=PenstockError)
 
 

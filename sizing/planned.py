@@ -13,6 +13,7 @@ from pydantic.alias_generators import to_camel
 
 from penstock.sizing.cost.billed import Bill
 from penstock.sizing.cost.usd import UsdRange
+from penstock.sizing.disk_throughput import DiskThroughput
 from penstock.sizing.driver import DriverNeeds
 from penstock.sizing.ephemeral_storage import StorageNeeds
 from penstock.sizing.executor_spread import ExecutorSpread
@@ -244,6 +245,7 @@ class Plan(_Planned):
         driver_needs: what the driver's memory has to hold.
         executor_storage: what an executor's ephemeral storage has to hold.
         driver_storage: what the driver's ephemeral storage has to hold.
+        executor_disk: what an executor writes to its disk and reads from it per second.
         stages: stages of one Spark micro-batch.
         files: source of files -> the stage that reads them; empty without such sources, or without a known input.
         tasks_at_a_time: maximum number of concurrent tasks.
@@ -271,6 +273,7 @@ class Plan(_Planned):
     driver_needs: DriverNeeds
     executor_storage: StorageNeeds
     driver_storage: StorageNeeds
+    executor_disk: DiskThroughput = DiskThroughput()
     stages: tuple[Stage, ...]
     files: dict[str, FilesRead] = Field(default_factory=dict)
     tasks_at_a_time: int

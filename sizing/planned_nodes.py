@@ -7,6 +7,8 @@ from typing import Literal
 from pydantic import BaseModel, ConfigDict
 from pydantic.alias_generators import to_camel
 
+from penstock.sizing.cost.usage import GP3_FREE_IOPS, GP3_FREE_MIBPS
+
 # Empty if nothing can be launched.
 CapacityType = Literal["spot", "on-demand", "reserved", ""]
 
@@ -99,6 +101,22 @@ class PlacedPods(_Planned):
     reasons: dict[str, str] = {}
 
 
+class RootVolumePlan(_Planned):
+    """The performance of the nodes' gp3 root volumes, the same for all nodes.
+
+    Args:
+        needed_iops: I/O operations per second of the executors on the node that needs the most.
+        needed_mibps: their throughput in MiB/s.
+        iops: provisioned IOPS.
+        mibps: provisioned throughput in MiB/s.
+    """
+
+    needed_iops: int = 0
+    needed_mibps: float = 0.0
+    iops: int = GP3_FREE_IOPS
+    mibps: int = GP3_FREE_MIBPS
+
+
 class NodesPlan(_Planned):
     """The nodes of the plan, in both orders of arrival.
 
@@ -108,6 +126,7 @@ class NodesPlan(_Planned):
         catalog_date: date of the instance types and their prices.
         one_batch: all pods at once, as after a drain or a complete restart: the fewest nodes.
         staged: the driver first, then executors as Spark requests them: a first start.
+        root_volume: performance of their root volumes.
     """
 
     environment: str
@@ -115,3 +134,4 @@ class NodesPlan(_Planned):
     catalog_date: str
     one_batch: PlacedPods
     staged: PlacedPods
+    root_volume: RootVolumePlan = RootVolumePlan()

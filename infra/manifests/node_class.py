@@ -9,6 +9,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from penstock.infra.parts.nodes import NODE_CLASS, Nodes
+from penstock.sizing.cost.usage import GP3_FREE_IOPS, GP3_FREE_MIBPS
+from penstock.sizing.planned_nodes import RootVolumePlan
 
 API_VERSION = "karpenter.k8s.aws/v1"
 # A pod is one hop farther from the metadata service than its node: with a hop limit of one, no pod can get the node's role.
@@ -32,7 +34,14 @@ class Placement(NamedTuple):
 
 
 def node_class(
-    nodes: Nodes, *, placement: Placement, role: str, tags: Mapping[str, str], isolated: bool = False, name: str = NODE_CLASS
+    nodes: Nodes,
+    *,
+    placement: Placement,
+    role: str,
+    tags: Mapping[str, str],
+    performance: RootVolumePlan | None = None,
+    isolated: bool = False,
+    name: str = NODE_CLASS,
 ) -> dict[str, Any]:
     """The manifest of the environment's only EC2NodeClass.
 
@@ -41,6 +50,7 @@ def node_class(
         placement: where they are launched.
         role: name of their IAM role.
         tags: of the instances and their volumes, in addition to Karpenter's own.
+        performance: of the volume with the pods' files, by the plans; None: what the environment gives, otherwise gp3's baseline.
         isolated: whether Karpenter can't reach IAM: then it uses an existing instance profile of the role's name.
         name: of the EC2NodeClass.
 
@@ -59,7 +69,7 @@ def node_class(
             "httpPutResponseHopLimit": METADATA_HOPS,
             "httpTokens": "required",
         },
-        "blockDeviceMappings": _volumes(nodes),
+        "blockDeviceMappings": _volumes(nodes, performance or _given(nodes)),
         "tags": dict(tags),
     }
     if nodes.max_pods is not None:
@@ -67,13 +77,23 @@ def node_class(
     return {"apiVersion": API_VERSION, "kind": "EC2NodeClass", "metadata": {"name": name}, "spec": spec}
 
 
-def _volumes(nodes: Nodes) -> list[dict[str, Any]]:
+def _given(nodes: Nodes) -> RootVolumePlan:
+    given = nodes.root_volume_performance
+    return RootVolumePlan() if given is None else RootVolumePlan(iops=given.iops, mibps=given.throughput)
+
+
+def _volumes(nodes: Nodes, performance: RootVolumePlan) -> list[dict[str, Any]]:
     gib = nodes.root_volume // _MIB_OF_GIB
     if nodes.ami_family == "Bottlerocket":
-        return [_volume(_ROOT, _BOTTLEROCKET_SYSTEM_GIB), _volume(_BOTTLEROCKET_DATA, gib)]
-    return [_volume(_ROOT, gib)]
+        return [_volume(_ROOT, _BOTTLEROCKET_SYSTEM_GIB, RootVolumePlan()), _volume(_BOTTLEROCKET_DATA, gib, performance)]
+    return [_volume(_ROOT, gib, performance)]
 
 
-def _volume(device: str, gib: int) -> dict[str, Any]:
-    ebs = {"volumeType": "gp3", "volumeSize": f"{gib}Gi", "encrypted": True, "deleteOnTermination": True}
+def _volume(device: str, gib: int, performance: RootVolumePlan) -> dict[str, Any]:
+    ebs: dict[str, Any] = {"volumeType": "gp3", "volumeSize": f"{gib}Gi", "encrypted": True, "deleteOnTermination": True}
+    # The baseline is left out: written or not, it is the same volume, but another EC2NodeClass, whose nodes are replaced.
+    if performance.iops > GP3_FREE_IOPS:
+        ebs["iops"] = performance.iops
+    if performance.mibps > GP3_FREE_MIBPS:
+        ebs["throughput"] = performance.mibps
     return {"deviceName": device, "ebs": ebs}

@@ -8,8 +8,10 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import AfterValidator, BaseModel, Field, ValidationError, model_validator
 
 from penstock.infra.parts.part import LABEL_NAME, DurationMs, DurationMsOrNever, MemoryMib, Millicores, Part
+from penstock.sizing.cost.usage import GP3_FREE_IOPS, GP3_FREE_MIBPS
 from penstock.sizing.placement.pod_manifests import PodSpec
 from penstock.sizing.placement.selection import ManifestToleration
+from penstock.sizing.plan.root_volume import IOPS_PER_GIB, IOPS_PER_MIBPS, MOST_IOPS, MOST_MIBPS
 
 LATEST = "latest"
 # Name of the EC2NodeClass of a cluster that the stacks create.
@@ -190,6 +192,24 @@ def _whole_gib(mib: int) -> int:
     return mib
 
 
+class RootVolumePerformance(Part):
+    """Performance of the nodes' gp3 root volumes.
+
+    Args:
+        iops: provisioned IOPS.
+        throughput: provisioned throughput in MiB/s.
+    """
+
+    iops: Annotated[int, Field(ge=GP3_FREE_IOPS, le=MOST_IOPS)]
+    throughput: Annotated[int, Field(ge=GP3_FREE_MIBPS, le=MOST_MIBPS)]
+
+    @model_validator(mode="after")
+    def _as_ebs_provisions(self) -> Self:
+        if self.throughput * IOPS_PER_MIBPS > self.iops:
+            raise ValueError(f"at least {IOPS_PER_MIBPS} IOPS per MiB/s: {self.throughput * IOPS_PER_MIBPS} for {self.throughput} MiB/s")
+        return self
+
+
 class Nodes(Part):
     """The nodes that Karpenter may start.
 
@@ -202,6 +222,7 @@ class Nodes(Part):
         reserved_enis: network interfaces whose addresses are not assigned to pods.
         vm_memory_overhead_percent: share of a type's memory that the hypervisor uses, Karpenter's own setting.
         root_volume: of a node, in MiB, whole GiB.
+        root_volume_performance: of that volume; None: as the plans of the environment's jobs require.
         measured_capacity: instance type -> memory in MiB that a registered node of it has reported.
         pools: the NodePools.
         daemon_sets: run on every node.
@@ -218,6 +239,7 @@ class Nodes(Part):
     reserved_enis: Annotated[int, Field(ge=0, le=15)] = 0
     vm_memory_overhead_percent: Annotated[float, Field(ge=0, lt=1)] = 0.075
     root_volume: Annotated[MemoryMib, Field(ge=1024, le=MAX_VOLUME_MIB), AfterValidator(_whole_gib)] = 51_200
+    root_volume_performance: RootVolumePerformance | None = None
     measured_capacity: dict[str, Annotated[MemoryMib, Field(ge=1)]] = {}
     pools: Annotated[list[Pool], Field(min_length=1), AfterValidator(_distinct)]
     daemon_sets: list[DaemonSetRequest] = []
@@ -226,6 +248,13 @@ class Nodes(Part):
     boot: DurationMs = 60_000
     limit_headroom: Annotated[float, Field(ge=0, le=10)] = 0.5
     spot_service_role: Literal["create", "existing"] = "create"
+
+    @model_validator(mode="after")
+    def _iops_of_the_size(self) -> Self:
+        most = max(GP3_FREE_IOPS, IOPS_PER_GIB * self.root_volume // 1024)
+        if self.root_volume_performance is not None and self.root_volume_performance.iops > most:
+            raise ValueError(f"rootVolumePerformance.iops of at most {most}, {IOPS_PER_GIB} per GiB of rootVolume")
+        return self
 
     @model_validator(mode="after")
     def _release_of_the_family(self) -> Self:

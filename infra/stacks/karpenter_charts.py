@@ -96,6 +96,7 @@ class KarpenterChartsStack(ChartsStack):
             placement=Placement(network.private_subnet_ids, cluster.node_security_group_ids),
             role=karpenter.node_role_name,
             tags={"penstock:environment": environment.name, **spec.tags},
+            performance=None if plans.together is None else plans.together.nodes.root_volume,
             isolated=isolated(environment),
         )
         LocalChart(

@@ -69,7 +69,7 @@ def _facts(plan: Plan) -> Iterator[tuple[str, Sequence[str]]]:
     if plan.files:
         yield "files", [_files(name, read, totals.executors * (plan.pods.executor.slots or 1)) for name, read in plan.files.items()]
     yield "state", [_state(plan)]
-    yield "disk", [_disk(plan)]
+    yield "disk", [_disk(plan), *_disk_throughput(plan)]
     if plan.pods.executor_spread is not None:
         yield "spread", [f"executors over {plan.pods.executor_spread.text}"]
     yield from _node_facts(plan)
@@ -138,6 +138,15 @@ def _disk(plan: Plan) -> str:
     what = "" if executor.limit_ephemeral_storage_mib is not None else ", assumed and not limited"
     state = f", {memory_text(needs.state_mib)} of it for state" if needs.state_mib else ""
     return f"{sizes} for each executor{state}{what}"
+
+
+def _disk_throughput(plan: Plan) -> Iterator[str]:
+    """What executors write and read per second, and the volumes of their nodes where the load says what they are."""
+    disk = plan.executor_disk
+    if disk.mibps and plan.nodes is not None:
+        volume = plan.nodes.root_volume
+        each = f"{disk.mibps:,.0f} MiB/s and {disk.iops:,} IOPS for each executor"
+        yield f"{each}; root volumes of {volume.mibps:,} MiB/s and {volume.iops:,} IOPS"
 
 
 def _spot(spot: SpotPlan) -> Iterator[str]:

@@ -9,16 +9,17 @@ from penstock.sizing.catalog.catalog import SHIPPED_REGION, how_to_get
 from penstock.sizing.cluster import Cluster
 from penstock.sizing.cost.bill import bill
 from penstock.sizing.cost.billed import Bill
-from penstock.sizing.errors import SpreadNotMet, StorageFitsNoNode
+from penstock.sizing.errors import RootVolumeTooSlow, SpreadNotMet, StorageFitsNoNode
 from penstock.sizing.load.load_plan import LoadKafka
 from penstock.sizing.plan.cluster_feasibility import broker_quota_violations, cluster_violations
 from penstock.sizing.plan.job_pods import EXECUTOR, pod_groups
 from penstock.sizing.plan.nearest_fit import Wanted
 from penstock.sizing.plan.nodes import allocation, plan_nodes
 from penstock.sizing.plan.resilience import planned_spot
+from penstock.sizing.plan.root_volume import Throughputs, planned_root_volume, root_volume_notes, root_volume_violations
 from penstock.sizing.plan.usage import assumptions_of, usage_of
 from penstock.sizing.planned import Plan, SpotPlan
-from penstock.sizing.planned_nodes import NodesPlan, PlacedPods
+from penstock.sizing.planned_nodes import NodesPlan
 from penstock.sizing.spark_settings import SparkSettings
 from penstock.sizing.state.checkpoint import CheckpointTraffic
 from penstock.sizing.targets import DecidedTargets, Targets
@@ -53,13 +54,15 @@ def plan_in_cluster(targets: DecidedTargets, settings: SparkSettings, draft: Pla
     groups = pod_groups(draft.pods, draft.spark_conf, cluster)
     allocations = {EXECUTOR: allocation(settings)}
     nodes = plan_nodes(groups, cluster, allocations)
+    disks = {EXECUTOR: draft.executor_disk}
+    nodes = nodes.model_copy(update={"root_volume": planned_root_volume(nodes, disks, cluster)})
     slots = {} if targets.parallelism.source == "load" else {EXECUTOR: draft.pods.executor.slots or 1}
-    violations = cluster_violations(Wanted(groups, cluster, allocations), nodes, slots)
+    violations = cluster_violations(Wanted(groups, cluster, allocations), nodes, slots) + root_volume_violations(nodes, disks, cluster)
     kafka = [draft.kafka.load] if draft.kafka.load else []
     return ClusterPlan(
         nodes=nodes,
         cost=bill_of(
-            nodes.staged,
+            nodes,
             [draft.state.checkpoint],
             kafka,
             cluster,
@@ -68,12 +71,12 @@ def plan_in_cluster(targets: DecidedTargets, settings: SparkSettings, draft: Pla
         ),
         spot=planned_spot(targets, draft.pods, settings, nodes, cluster, draft.state),
         violations=(*(_located(targets, group, fault) for group, fault in violations), *broker_quota_violations(draft.kafka.load, cluster)),
-        notes=_notes(nodes, cluster),
+        notes=_notes(nodes, disks, cluster),
     )
 
 
 def bill_of(
-    nodes: PlacedPods,
+    nodes: NodesPlan,
     checkpoints: list[CheckpointTraffic],
     kafka: list[LoadKafka],
     cluster: Cluster,
@@ -84,7 +87,7 @@ def bill_of(
     """The bill of jobs that have the environment to themselves; None if the region's prices are unknown.
 
     Args:
-        nodes: nodes that run all the time.
+        nodes: those of a first start run all the time.
         checkpoints: checkpoint traffic of each job.
         kafka: Kafka of each job with a load.
         cluster: the environment.
@@ -94,7 +97,7 @@ def bill_of(
     if cluster.prices is None:
         return None
     made = bill(usage_of(nodes, checkpoints, kafka, cluster, topics), cluster.prices, cluster.catalog, cluster.spot_ratio)
-    return made.model_copy(update={"assumptions": (*made.assumptions, *assumptions_of(nodes, kafka, cluster, bounded=bounded))})
+    return made.model_copy(update={"assumptions": (*made.assumptions, *assumptions_of(nodes.staged, kafka, cluster, bounded=bounded))})
 
 
 def _located(targets: Targets, group: str, fault: Violation) -> Violation:
@@ -102,6 +105,8 @@ def _located(targets: Targets, group: str, fault: Violation) -> Violation:
     field = _FIELDS.get(group)
     if field is None:
         return fault
+    if fault.code == RootVolumeTooSlow.code:
+        return fault.moved(targets.origins["load"].at if "load" in targets.origins else None, path=group)
     if fault.code == StorageFitsNoNode.code:
         # What the spec says of it: the size itself, or the load that it follows from.
         field = next((one for one in (f"{group}.storage_mib", "load") if _is_given(targets, one)), field)
@@ -129,13 +134,14 @@ def _without_catalog(cluster: Cluster, *, brokers: bool) -> Iterator[str]:
         yield f"the broker type is the cheapest in {SHIPPED_REGION}; prices and types in {region} may differ"
 
 
-def _notes(nodes: NodesPlan, cluster: Cluster) -> tuple[str, ...]:
+def _notes(nodes: NodesPlan, disks: Throughputs, cluster: Cluster) -> tuple[str, ...]:
     notes: list[str] = []
     if nodes.staged.nodes != nodes.one_batch.nodes:
         notes.append(
             f"the first start needs {nodes.staged.nodes} nodes, as Spark requests executors in batches; "
             f"all pods at once need {nodes.one_batch.nodes}"
         )
+    notes += root_volume_notes(nodes, disks, cluster)
     if cluster.prices is None:
         notes.append(f"no prices for {cluster.region}, so no cost is computed")
     return tuple(notes)

@@ -11,7 +11,7 @@ from penstock.sizing.plan.job_load import JobLoad
 from penstock.sizing.plan.needs_explanation import explain_needs
 from penstock.sizing.plan.node_explanation import explain_nodes
 from penstock.sizing.plan.read_limit import RECORD_BYTES, RECORDS_PER_SLOT_PER_S
-from penstock.sizing.plan.storage_explanation import explain_storage
+from penstock.sizing.plan.storage_explanation import explain_storage, explain_throughput
 from penstock.sizing.planned import Plan, PlannedPod
 from penstock.sizing.spark_pods import DRIVER_OVERHEAD_MIB, SAFE_HEAP_MIB, has_own_overhead, planned_factor, spark_factor
 from penstock.sizing.spark_settings import MIN_BATCHES_TO_RETAIN, MIN_BATCHES_TO_RETAIN_KEY, PodSettings, SparkSettings
@@ -43,6 +43,7 @@ def _explained(targets: Targets, settings: SparkSettings, draft: Plan) -> Iterat
         *_slots(settings, draft),
         *explain_needs(targets, draft),
         *explain_storage(targets, draft),
+        *explain_throughput(draft),
         *_stages(settings, draft),
         *_files(settings, draft),
         *_topics(targets, draft),

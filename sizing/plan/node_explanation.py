@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from penstock.sizing.cost.billed import Line
+from penstock.sizing.cost.usage import GP3_FREE_IOPS, GP3_FREE_MIBPS
 from penstock.sizing.explained import Explanation
+from penstock.sizing.plan.root_volume import IOPS_PER_MIBPS, MOST_IOPS, MOST_MIBPS, STEP_IOPS, STEP_MIBPS
 from penstock.sizing.planned import Plan
-from penstock.sizing.planned_nodes import NodeGroup, PlacedPods
+from penstock.sizing.planned_nodes import NodeGroup, PlacedPods, RootVolumePlan
 
 Inputs = dict[str, int | float | str]
 
@@ -20,6 +22,7 @@ def explain_nodes(draft: Plan) -> tuple[Explanation, ...]:
     return (
         *_placed("nodes.oneBatch", draft.nodes.one_batch, f"{one_batch}, by Karpenter's rules{_spread(draft)}"),
         *_placed("nodes.staged", draft.nodes.staged, f"{staged}, by Karpenter's rules{_spread(draft)}"),
+        *_root_volume(draft.nodes.root_volume),
         *_cost(draft),
     )
 
@@ -54,6 +57,21 @@ def _binding(group: NodeGroup) -> str:
     mib = sum(pods.count * pods.memory_mib for pods in group.pods) + group.example.daemon_sets_memory_mib
     shares = {"cpu": cpu / group.example.allocatable_cpu_millicores, "memory": mib / group.example.allocatable_memory_mib}
     return max(shares, key=lambda name: shares[name])
+
+
+def _root_volume(volume: RootVolumePlan) -> Iterator[Explanation]:
+    at, most = "nodes.rootVolume", "on the node that needs the most"
+    rule = f"executors * executorDisk.mibps, {most}"
+    yield Explanation(number=f"{at}.neededMibps", value=volume.needed_mibps, rule=rule, inputs={})
+    yield Explanation(number=f"{at}.neededIops", value=volume.needed_iops, rule=f"executors * executorDisk.iops, {most}", inputs={})
+    rule = f"the environment's; otherwise what is needed, rounded up to {STEP_MIBPS}, from {GP3_FREE_MIBPS} to {MOST_MIBPS:,}"
+    yield Explanation(number=f"{at}.mibps", value=volume.mibps, rule=rule, inputs={"neededMibps": volume.needed_mibps})
+    rule = (
+        f"the environment's; otherwise what is needed, rounded up to {STEP_IOPS}, or {IOPS_PER_MIBPS} per MiB/s if that is more, from "
+        f"{GP3_FREE_IOPS:,} to {MOST_IOPS:,}"
+    )
+    inputs: Inputs = {"neededIops": volume.needed_iops, "mibps": volume.mibps}
+    yield Explanation(number=f"{at}.iops", value=volume.iops, rule=rule, inputs=inputs)
 
 
 def _cost(draft: Plan) -> Iterator[Explanation]:

@@ -18,6 +18,7 @@ from penstock.sizing.plan.job_pods import selector_faults
 from penstock.sizing.plan.job_state import planned_state
 from penstock.sizing.plan.needed_overhead import needed_overhead
 from penstock.sizing.plan.needed_storage import needed_storage, with_storage
+from penstock.sizing.plan.needed_throughput import needed_throughput
 from penstock.sizing.plan.notes import plan_notes
 from penstock.sizing.plan.plan_range import ends_of, plan_range
 from penstock.sizing.plan.read_limit import read_limit
@@ -212,6 +213,7 @@ def _assemble(
         driver_needs=needs,
         executor_storage=storage.executor,
         driver_storage=storage.driver,
+        executor_disk=needed_throughput(targets, settings, executor, state, load.throughput if load else None, planned_stages, limit),
         stages=planned_stages,
         tasks_at_a_time=tasks_at_a_time(executor.count * slots, planned_stages),
         spark_conf=conf,

@@ -1,9 +1,10 @@
-"""Explanations of the pods' ephemeral storage, for ``--explain``."""
+"""Explanations of the pods' ephemeral storage and of its throughput, for ``--explain``."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
+from penstock.sizing.disk_throughput import BYPASS_MERGE_PARTITIONS
 from penstock.sizing.ephemeral_storage import (
     COPIES_OF_THE_STATE,
     DRIVER_SCRATCH_MIB,
@@ -31,6 +32,32 @@ def explain_storage(targets: Targets, draft: Plan) -> Iterator[Explanation]:
     yield _of("driverStorage.uploadsMib", 0, "the logs of a checkpoint are small")
     for kind, needs in (("driver", draft.driver_storage), ("executor", draft.executor_storage)):
         yield from _fixed(f"{kind}Storage", needs)
+
+
+def explain_throughput(draft: Plan) -> Iterator[Explanation]:
+    """One explanation per number of an executor's disk throughput."""
+    disk, state, at = draft.executor_disk, draft.state, "executorDisk"
+    inputs: dict[str, int | float | str] = {"executors": draft.pods.executor.count, "load": "as specified"}
+    if draft.throughput is None:
+        inputs["load"] = "none: 0"
+    else:
+        inputs["eventsPerS"] = draft.throughput.target_events_per_s
+    rule = (
+        "target events/s * bytes of a record * queries * shuffles / executors, written and read; twice that with up to "
+        f"{BYPASS_MERGE_PARTITIONS} shuffle partitions, as map tasks concatenate files"
+    )
+    yield _of(f"{at}.shuffleMibps", disk.shuffle_mibps, rule, **inputs)
+    rule = "what of an executor's rows of a micro-batch exceeds Spark's memory / trigger, written and read"
+    yield _of(f"{at}.spillMibps", disk.spill_mibps, rule, heapMib=draft.pods.executor.heap_mib)
+    rule = (
+        "state that changes per second / executors * RocksDB's write amplification, read back by compactions, and 4 KiB for each key that "
+        "its cache does not hold; 0 on the heap"
+    )
+    yield _of(f"{at}.stateMibps", disk.state_mibps, rule, stores=state.stores, stateBytes=state.state_bytes or 0, backend=state.backend)
+    yield _of(f"{at}.uploadsMibps", disk.uploads_mibps, "state that changes per second / executors, written and read")
+    yield _of(f"{at}.mibps", disk.mibps, "the sum")
+    rule = "256 KiB an operation; for shuffles a file and a block for each pair of tasks if that is more; keys that the cache does not hold"
+    yield _of(f"{at}.iops", disk.iops, rule)
 
 
 def _pod(kind: str, pod: PlannedPod, given_mib: int | None) -> Iterator[Explanation]:
@@ -70,5 +97,5 @@ def _fixed(at: str, needs: StorageNeeds) -> Iterator[Explanation]:
     yield _of(f"{at}.neededMib", needs.needed_mib, "the sum")
 
 
-def _of(number: str, value: int, rule: str, /, **inputs: int | float | str) -> Explanation:
+def _of(number: str, value: float, rule: str, /, **inputs: int | float | str) -> Explanation:
     return Explanation(number=number, value=value, rule=rule, inputs=inputs)

@@ -16,6 +16,7 @@ from penstock.sizing.plan.cluster_plan import bill_of
 from penstock.sizing.plan.job_pods import EXECUTOR, pod_groups
 from penstock.sizing.plan.nearest_fit import Wanted
 from penstock.sizing.plan.nodes import allocation_of, plan_nodes
+from penstock.sizing.plan.root_volume import planned_root_volume, root_volume_violations
 from penstock.sizing.plan.session.planned import SessionPlan
 from penstock.sizing.plan.shared_kafka import shared_kafka
 from penstock.sizing.plan.workload import Workload, workloads
@@ -68,7 +69,7 @@ def plan_together(jobs: Mapping[str, Plan], cluster: Cluster, sessions: Mapping[
         pods=sum(plan.totals.pods for plan in running.values()),
         partitions=partitions,
         nodes=nodes,
-        cost=bill_of(nodes.staged, [plan.state.checkpoint for plan in jobs.values()], [kafka] if kafka else [], cluster, partitions),
+        cost=bill_of(nodes, [plan.state.checkpoint for plan in jobs.values()], [kafka] if kafka else [], cluster, partitions),
         kafka=kafka,
         feasible=not faults and all(plan.feasible for plan in (*jobs.values(), *running.values())),
         violations=tuple(faults),
@@ -80,7 +81,10 @@ def _placed(running: Mapping[str, Workload], cluster: Cluster) -> tuple[NodesPla
     groups = [group for name, plan in running.items() for group in pod_groups(plan.pods, plan.spark_conf, cluster, name)]
     allocations = {f"{name}/{EXECUTOR}": allocation_of(plan.spark_conf) for name, plan in running.items()}
     nodes = plan_nodes(groups, cluster, allocations)
+    disks = {f"{name}/{EXECUTOR}": plan.executor_disk for name, plan in running.items()}
+    nodes = nodes.model_copy(update={"root_volume": planned_root_volume(nodes, disks, cluster)})
     # Of jobs alone: the executors of a session follow from those of several jobs.
     given = {name: plan for name, plan in running.items() if isinstance(plan, Plan) and plan.parallelism.source != "load"}
     slots = {f"{name}/{EXECUTOR}": plan.pods.executor.slots or 1 for name, plan in given.items()}
-    return nodes, [fault for _, fault in cluster_violations(Wanted(groups, cluster, allocations), nodes, slots)]
+    faults = [*cluster_violations(Wanted(groups, cluster, allocations), nodes, slots), *root_volume_violations(nodes, disks, cluster)]
+    return nodes, [fault for _, fault in faults]

@@ -24,7 +24,7 @@ from penstock.sizing.cost.usage import (
 )
 from penstock.sizing.load.load_plan import LoadKafka
 from penstock.sizing.placement.node_pool_manifests import NodePool
-from penstock.sizing.planned_nodes import NodeGroup, PlacedPods
+from penstock.sizing.planned_nodes import NodeGroup, NodesPlan, PlacedPods
 from penstock.sizing.state.checkpoint import CheckpointTraffic
 
 _CAPACITY_TYPE = "karpenter.sh/capacity-type"
@@ -32,19 +32,19 @@ _LABELS = {("driver",): "driver", ("executor",): "executors", ("driver", "execut
 
 
 def usage_of(
-    nodes: PlacedPods, checkpoints: Sequence[CheckpointTraffic], kafka: Sequence[LoadKafka], cluster: Cluster, topics: int
+    nodes: NodesPlan, checkpoints: Sequence[CheckpointTraffic], kafka: Sequence[LoadKafka], cluster: Cluster, topics: int
 ) -> Usage:
     """The AWS usage of jobs that have an environment to themselves.
 
     Args:
-        nodes: nodes that run all the time.
+        nodes: those of a first start run all the time.
         checkpoints: checkpoint traffic of each job.
         kafka: Kafka of each job with a load.
         cluster: the environment.
         topics: partitions of all topics, without replicas.
     """
     return Usage(
-        nodes=tuple(_nodes(nodes.groups, cluster)),
+        nodes=tuple(_nodes(nodes.staged.groups, cluster, _root_volume(nodes, cluster))),
         clusters=_control_planes(cluster),
         kafka=tuple(_kafka(kafka, cluster.kafka, topics)),
         buckets=(_checkpoints(checkpoints),),
@@ -62,7 +62,7 @@ def assumptions_of(nodes: PlacedPods, kafka: Sequence[LoadKafka], cluster: Clust
     """What the amounts exclude, as sentences.
 
     Args:
-        nodes: see `usage_of`.
+        nodes: nodes that run all the time.
         kafka: see `usage_of`.
         cluster: the environment.
         bounded: whether any job is a bounded run.
@@ -98,7 +98,12 @@ def _of_kafka(jobs: Sequence[LoadKafka], brokers: KafkaCluster | None) -> Iterat
         yield "Kafka brokers are not included in the cost: no cluster of that kind carries the load"
 
 
-def _nodes(groups: Iterable[NodeGroup], cluster: Cluster) -> Iterator[NodeUsage]:
+def _root_volume(nodes: NodesPlan, cluster: Cluster) -> RootVolume:
+    volume = nodes.root_volume
+    return RootVolume(gib=cluster.node_settings.root_volume_gib, iops=volume.iops, mibps=volume.mibps)
+
+
+def _nodes(groups: Iterable[NodeGroup], cluster: Cluster, root_volume: RootVolume) -> Iterator[NodeUsage]:
     both = {pool.name for pool in cluster.node_pools if _allows_both(pool)}
     alike: Counter[tuple[str, str, tuple[str, ...], bool]] = Counter()
     for group in groups:
@@ -116,7 +121,7 @@ def _nodes(groups: Iterable[NodeGroup], cluster: Cluster) -> Iterator[NodeUsage]
             count=count,
             zones=cluster.zones,
             or_on_demand=spot and or_on_demand,
-            root_volume=RootVolume(gib=cluster.node_settings.root_volume_gib),
+            root_volume=root_volume,
         )
 
 

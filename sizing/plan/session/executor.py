@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 
+from penstock.sizing.disk_throughput import DiskThroughput
 from penstock.sizing.ephemeral_storage import StorageNeeds
 from penstock.sizing.overhead import ExecutorOverhead
 from penstock.sizing.plan.notes import overhead_text
@@ -109,6 +111,21 @@ def overhead_violations(jobs: Mapping[str, Plan], needed: ExecutorOverhead) -> l
     need = f"{needed.needed_mib:,} MiB for {len(jobs)} jobs: {overhead_text(needed)}"
     fix = f'spark.executor.memoryOverhead: "{needed.needed_mib}m" in the sparkConf of each of them, or fewer slots, or fewer jobs'
     return [violated(SessionOverheadTooSmall, path=", ".join(jobs), given=f"{has_mib:,} MiB", need=need, fix=fix)]
+
+
+def session_disk(jobs: Mapping[str, Plan]) -> DiskThroughput:
+    """The disk throughput of an executor: its share of what all jobs write and read per second.
+
+    Args:
+        jobs: job -> its plan.
+    """
+    executors = sum(plan.pods.executor.count for plan in jobs.values())
+
+    def share(part: str) -> float:
+        return sum(float(getattr(plan.executor_disk, part)) * plan.pods.executor.count for plan in jobs.values()) / executors
+
+    parts = {part: round(share(part), 2) for part in ("shuffle_mibps", "spill_mibps", "state_mibps", "uploads_mibps", "mibps")}
+    return DiskThroughput(**parts, iops=math.ceil(share("iops")), known=all(plan.executor_disk.known for plan in jobs.values()))
 
 
 def session_storage(jobs: Mapping[str, Plan]) -> StorageNeeds:

@@ -6,6 +6,7 @@ from pydantic import BaseModel, ConfigDict
 from pydantic.alias_generators import to_camel
 
 from penstock.sizing.cost.billed import Bill
+from penstock.sizing.disk_throughput import DiskThroughput
 from penstock.sizing.driver import DriverNeeds
 from penstock.sizing.ephemeral_storage import StorageNeeds
 from penstock.sizing.overhead import ExecutorOverhead
@@ -39,6 +40,7 @@ class SessionPlan(BaseModel):
         executor_overhead: what the overhead of an executor has to hold.
         driver_needs: what the driver's memory has to hold.
         executor_storage: what an executor's ephemeral storage has to hold.
+        executor_disk: what an executor writes to its disk and reads from it per second.
         driver_storage: what the driver's ephemeral storage has to hold.
         tasks_at_a_time: maximum number of concurrent tasks, of all jobs.
         spark_conf: settings of the driver and the executors.
@@ -58,6 +60,7 @@ class SessionPlan(BaseModel):
     executor_overhead: ExecutorOverhead
     driver_needs: DriverNeeds
     executor_storage: StorageNeeds
+    executor_disk: DiskThroughput
     driver_storage: StorageNeeds
     tasks_at_a_time: int
     spark_conf: dict[str, str]

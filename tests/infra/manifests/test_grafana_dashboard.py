@@ -3,7 +3,7 @@ from __future__ import annotations
 import re
 
 from penstock.infra.manifests.grafana_dashboard import PANELS, dashboard
-from penstock.infra.manifests.prometheus import RENAMED, RENAMED_BY_PART, RENAMED_BY_QUERY, rules
+from penstock.infra.manifests.prometheus import READING, RENAMED, RENAMED_BY_PART, RENAMED_BY_QUERY, rules
 from penstock.infra.parts.observability import Alarms
 from penstock.scripts.dev.grafana_dashboard import text
 from penstock.scripts.layout import ROOT
@@ -15,7 +15,7 @@ KARPENTERS = {
     "karpenter_nodepools_limit",
     "karpenter_nodes_allocatable",
 }
-METRICS = {*RENAMED.values(), *RENAMED_BY_PART.values(), *RENAMED_BY_QUERY.values()}
+METRICS = {READING, *RENAMED.values(), *RENAMED_BY_PART.values(), *RENAMED_BY_QUERY.values()}
 ALERTS = {rule["alert"]: rule["expr"] for group in rules(Alarms(), 4)["groups"] for rule in group["rules"]}
 
 

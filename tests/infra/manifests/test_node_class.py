@@ -11,9 +11,11 @@ from penstock.infra.manifests.node_class import Placement, node_class
 from penstock.infra.manifests.node_pool import node_pool
 from penstock.infra.parts.nodes import Nodes
 from penstock.sizing.errors import PenstockError
+from penstock.sizing.planned_nodes import RootVolumePlan
 from tests.infra.environments import read
 from tests.infra.manifests.karpenter_crds import hold
 
+FAST = {"rootVolumePerformance": {"iops": 16_000, "throughput": 1000}}
 PLACEMENT = Placement(["subnet-0123456789abcdef0", "subnet-0123456789abcdef1"], ["sg-0123456789abcdef0"])
 
 
@@ -32,7 +34,8 @@ def test_the_node_class_of_every_shipped_environment_is_one_by_its_crd(name: str
 
 
 @pytest.mark.parametrize(
-    "fields", [{"amiFamily": "Bottlerocket", "amiVersion": "v1.55.0"}, {"amiVersion": "v20260903"}, {"maxPods": 110, "rootVolume": "16Ti"}]
+    "fields",
+    [{"amiFamily": "Bottlerocket", "amiVersion": "v1.55.0"}, {"amiVersion": "v20260903"}, {"maxPods": 110, "rootVolume": "16Ti"}, FAST],
 )
 def test_whatever_the_environment_says_is_a_node_class_by_its_crd(tmp_path: Path, fields: dict[str, Any]) -> None:
     hold(changed(tmp_path, **fields))
@@ -60,6 +63,23 @@ def test_every_volume_is_encrypted_and_goes_with_its_machine(tmp_path: Path) -> 
         "deviceName": "/dev/xvda",
         "ebs": {"volumeType": "gp3", "volumeSize": "80Gi", "encrypted": True, "deleteOnTermination": True},
     }
+
+
+def test_a_volume_is_as_fast_as_the_environment_or_the_plans_say(tmp_path: Path) -> None:
+    (given,) = changed(tmp_path, **FAST)["spec"]["blockDeviceMappings"]
+    assert (given["ebs"]["iops"], given["ebs"]["throughput"]) == (16_000, 1000)
+    nodes = read(tmp_path, lambda spec: None).spec.nodes
+    assert nodes is not None
+    planned = node_class(nodes, placement=PLACEMENT, role="x", tags={}, performance=RootVolumePlan(iops=3000, mibps=300))
+    hold(planned)
+    assert planned["spec"]["blockDeviceMappings"][0]["ebs"]["throughput"] == 300
+    assert "iops" not in planned["spec"]["blockDeviceMappings"][0]["ebs"]
+
+
+def test_only_the_volume_of_the_pods_is_faster(tmp_path: Path) -> None:
+    system, data = changed(tmp_path, amiFamily="Bottlerocket", **FAST)["spec"]["blockDeviceMappings"]
+    assert "iops" not in system["ebs"]
+    assert data["ebs"]["iops"] == 16_000
 
 
 def test_bottlerocket_keeps_its_system_apart_from_the_pods_volume(tmp_path: Path) -> None:
@@ -112,6 +132,10 @@ def test_the_pools_name_this_node_class(tmp_path: Path) -> None:
         ({"amiVersion": "v20260903@"}, "latest"),
         ({"amiVersion": "v1.55.0"}, "AL2023 such as v20260903"),
         ({"amiVersion": "v20260903", "amiFamily": "Bottlerocket"}, "Bottlerocket such as v1.55.0"),
+        ({"rootVolumePerformance": {"iops": 3000, "throughput": 1001}}, "1000"),
+        ({"rootVolumePerformance": {"iops": 2999, "throughput": 125}}, "3000"),
+        ({"rootVolumePerformance": {"iops": 3000, "throughput": 751}}, "3004 for 751 MiB/s"),
+        ({"rootVolume": "20Gi", "rootVolumePerformance": {"iops": 10_500, "throughput": 125}}, "at most 10000, 500 per GiB"),
         ({"spotServiceRole": "maybe"}, "existing"),
     ],
 )

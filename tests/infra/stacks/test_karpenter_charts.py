@@ -125,6 +125,17 @@ def test_the_controller_does_what_the_sizing_takes_it_to_do(stack: Content) -> N
     assert settings["featureGates"] == FEATURE_GATES
 
 
+def test_the_nodes_volumes_are_as_fast_as_the_jobs_need(with_job: Callable[[dict[str, Any], Change | None], Content]) -> None:
+    load = {"eventsPerSecond": 40_000, "eventBytes": 1000, "eventsPerSlot": 10_000}
+
+    def volume(changes: dict[str, Any]) -> dict[str, Any]:
+        ebs: dict[str, Any] = manifests(with_job(changes, None))["EC2NodeClass/default"]["spec"]["blockDeviceMappings"][0]["ebs"]
+        return ebs
+
+    assert "throughput" not in volume({})
+    assert 125 < volume({"load": load, "parallelism": None})["throughput"] <= 1000
+
+
 def test_settings_of_the_nodes_reach_the_controller(tmp_path: Path) -> None:
     def change(spec: dict[str, Any]) -> None:
         spec["nodes"].update(vmMemoryOverheadPercent=0.05, reservedEnis=1)

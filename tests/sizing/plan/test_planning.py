@@ -284,7 +284,7 @@ def test_the_json_has_the_fields_that_readers_were_promised() -> None:
     document = plan(targets()).model_dump(mode="json", by_alias=True)
     assert set(document) == {
         "schemaVersion", "parallelism", "totals", "pods", "perSlot", "executorOverhead", "driverNeeds",
-        "executorStorage", "driverStorage", "stages", "files", "tasksAtATime",
+        "executorStorage", "driverStorage", "executorDisk", "stages", "files", "tasksAtATime",
         "sparkConf", "kafka", "nodes", "cost",
         "state", "throughput", "readLimit", "spot", "range", "feasible", "violations", "notes", "explain",
     }  # fmt: skip
