@@ -7,6 +7,8 @@ import signal
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import pytest
+
 from penstock.scripts.emulation.emulated_aws import EmulatedAws
 from penstock.scripts.local.kafka_broker import KafkaBroker
 from tests.jobs.spark.running import Surroundings
@@ -30,6 +32,8 @@ def _jvm(pid: int) -> int:
     return jvm
 
 
+# It starts a driver of its own, with a process for each job: longer than the tier spark has for it.
+@pytest.mark.chaos
 def test_a_session_whose_jvm_dies_ends_with_its_jobs(aws: EmulatedAws, kafka: KafkaBroker, s3: S3Client, tmp_path: Path) -> None:
     around = Surroundings(session=None, brokers=kafka.address, s3=s3, folder=tmp_path)  # type: ignore[arg-type]
     jobs = {name: around.job("app_of_job", sources={"a": 1}, name=name, trigger="1s") for name in _JOBS}

@@ -6,6 +6,8 @@ import urllib.request
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import pytest
+
 from penstock.infra.manifests.prometheus import Monitoring, ScrapedJob, configuration
 from penstock.infra.parts.observability import Alarms
 from penstock.scripts.emulation.emulated_aws import EmulatedAws
@@ -38,6 +40,8 @@ def _job(around: Surroundings, name: str) -> TestedJob:
     return around.job("app_of_job", sources={"a": 1}, name=name, trigger="1s").edit(_with_another_sink)
 
 
+# It starts a driver of its own, with a process for each job: longer than the tier spark has for it.
+@pytest.mark.chaos
 def test_each_job_of_a_session_has_its_own_series(aws: EmulatedAws, kafka: KafkaBroker, s3: S3Client, tmp_path: Path) -> None:
     around = Surroundings(session=None, brokers=kafka.address, s3=s3, folder=tmp_path)  # type: ignore[arg-type]
     jobs = {name: _job(around, name) for name in _JOBS}
