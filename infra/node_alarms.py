@@ -55,8 +55,8 @@ def pending_alarm(environment: str, minutes: int) -> Alarm:
         minutes: of `pending_minutes`.
     """
     description = (
-        f"pods have waited for a node for {minutes} minutes, longer than it takes to start one: `penstock doctor {environment}` shows which"
-        f" pods and why; {RUNBOOK}#penstockpodspending"
+        f"pods have waited for a node for {minutes} minutes, longer than it takes to start one: `penstock doctor`, with environment"
+        f" {environment}, shows which pods and why; {RUNBOOK}#penstockpodspending"
     )
     return Alarm("pods-pending", description, PENDING_PODS, "Sum", _MINUTE_S, minutes, "GreaterThanThreshold", 0, "notBreaching")
 
@@ -68,7 +68,8 @@ def limits_alarm(environment: str) -> Alarm:
         environment: its name.
     """
     description = (
-        f"Karpenter starts no node for a pod, as it would exceed a NodePool's limits: `penstock doctor {environment}` shows the pool;"
-        f" raise its limits or limitHeadroom and deploy, or remove what uses them up; {RUNBOOK}#penstockpoollimit"
+        "Karpenter starts no node for a pod, as it would exceed a NodePool's limits: `penstock doctor`, with environment"
+        f" {environment}, shows the pool; raise its limits or limitHeadroom and deploy, or remove what uses them up;"
+        f" {RUNBOOK}#penstockpoollimit"
     )
     return Alarm("pool-limits", description, BEYOND_LIMITS, "Sum", _FIVE_MINUTES_S, 1, "GreaterThanThreshold", 0, "notBreaching")

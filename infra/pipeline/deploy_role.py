@@ -141,7 +141,7 @@ def permissions(environment: Environment, partition: str) -> str:
                 {"StringEquals": {"iam:AWSServiceName": list(_SERVICES_WITH_ROLES)}},
             ),
             allow("ClusterIssuer", ["iam:*OpenIDConnectProvider*"], [f"{iam}:oidc-provider/oidc.eks.*"]),
-            allow("Read", ["iam:Get*", "iam:List*", "sts:GetCallerIdentity", "tag:GetResources"], ["*"]),
+            allow("Read", ["iam:Get*", "iam:List*", "iam:SimulatePrincipalPolicy", "sts:GetCallerIdentity", "tag:GetResources"], ["*"]),
             *_cluster_of_others(environment, partition),
         ]
     )

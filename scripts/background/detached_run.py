@@ -49,6 +49,7 @@ class DetachedRun:
         folder: of the run.
         verb: of its command.
         environment: its name.
+        argument: what a command line takes for the environment: its name, or its file.
         jobs: names of its jobs.
         since: when it was started.
     """
@@ -56,6 +57,7 @@ class DetachedRun:
     folder: Path
     verb: str
     environment: str
+    argument: str
     jobs: tuple[str, ...]
     since: datetime
 
@@ -144,7 +146,14 @@ def detached_runs(environment: str, job: str | None = None, folder: Path = DEFAU
 
 
 def detach(
-    command: Sequence[str | Path], verb: str, environment: str, jobs: Sequence[str], steps: Steps, folder: Path = DEFAULT_FOLDER
+    command: Sequence[str | Path],
+    verb: str,
+    environment: str,
+    jobs: Sequence[str],
+    steps: Steps,
+    folder: Path = DEFAULT_FOLDER,
+    *,
+    argument: str | None = None,
 ) -> DetachedRun:
     """Starts a command in the background, and waits until it is ready. Ctrl-C until then ends it.
 
@@ -155,6 +164,7 @@ def detach(
         jobs: names of its jobs.
         steps: shows what it does.
         folder: of all detached runs.
+        argument: what a command line takes for the environment; None: its name.
 
     Returns:
         The run, which may have ended well.
@@ -163,19 +173,20 @@ def detach(
         DetachedAlready: RUN-060.
         DetachedRunEnded: RUN-061.
     """
-    run = _begun(folder / environment / "+".join(jobs), verb, environment, jobs)
+    run = _begun(folder / environment / "+".join(jobs), verb, environment, jobs, argument or environment)
     variables = {**os.environ, READY_VARIABLE: str((run.folder / READY).absolute()), "PYTHONUNBUFFERED": "1"}
-    with run.log.open("ab") as log:
-        # In a session of its own: what ends the terminal does not end it.
-        words = [sys.executable, _WAITER, run.folder.absolute(), *command]
-        subprocess.run(words, env=variables, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True, check=True)
+    words = [sys.executable, _WAITER, run.folder.absolute(), *command]
     try:
+        with run.log.open("ab") as log:
+            # In a session of its own: what ends the terminal does not end it.
+            subprocess.run(words, env=variables, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True, check=True)
         with steps.at("detach", f"waiting until {', '.join(jobs)} is ready; log {run.log}") as step:
             while run.state == "starting":
                 time.sleep(LOOK_S)
             step.said = f"{', '.join(jobs)}: {run.state}"
     except KeyboardInterrupt:
         with steps.at("stop", "ending it again"):
+            _recorded(run)
             run.stop()
         raise
     if run.state in ("failed", "lost"):
@@ -186,11 +197,18 @@ def detach(
     return run
 
 
+def _recorded(run: DetachedRun) -> None:
+    """Waits until the process of a run that has just begun is known: it may run already."""
+    until_s = time.monotonic() + _RECORD_LIMIT_S
+    while run.pid is None and run.end is None and time.monotonic() < until_s:
+        time.sleep(LOOK_S)
+
+
 def show(run: DetachedRun, steps: Steps) -> None:
     """Prints how a run is looked at and stopped."""
-    steps.line("log", f"penstock logs {run.environment} --job {run.jobs[0]} --follow")
-    steps.line("status", f"penstock status {run.environment}")
-    steps.line("stop", f"penstock stop {run.environment} --job {run.jobs[0]}")
+    steps.line("log", f"penstock logs {run.argument} --job {run.jobs[0]} --follow")
+    steps.line("status", f"penstock status {run.argument}")
+    steps.line("stop", f"penstock stop {run.argument} --job {run.jobs[0]}")
 
 
 def lines_of(run: DetachedRun, *, follow: bool) -> Iterator[str]:
@@ -210,27 +228,29 @@ def lines_of(run: DetachedRun, *, follow: bool) -> Iterator[str]:
             time.sleep(LOOK_S)
 
 
-def _begun(folder: Path, verb: str, environment: str, jobs: Sequence[str]) -> DetachedRun:
+def _begun(folder: Path, verb: str, environment: str, jobs: Sequence[str], argument: str) -> DetachedRun:
     """The folder of a new run; that of an ended one with the same jobs is replaced."""
     for run in detached_runs(environment, folder=folder.parent.parent):
         if set(run.jobs) & set(jobs):
             if run.alive:
-                fix = f"penstock stop {environment} --job {run.jobs[0]}"
+                fix = f"penstock stop {run.argument} --job {run.jobs[0]}"
                 given = f"penstock {run.verb}, process {run.pid}, since {run.since:%Y-%m-%d %H:%M:%S} UTC"
                 raise DetachedAlready(path=", ".join(run.jobs), given=given, need="one detached run of a job", fix=fix)
             shutil.rmtree(run.folder, ignore_errors=True)
     folder.mkdir(parents=True)
     since = datetime.now(UTC)
-    document = {"verb": verb, "environment": environment, "jobs": list(jobs), "since": since.isoformat()}
+    document = {"verb": verb, "environment": environment, "argument": argument, "jobs": list(jobs), "since": since.isoformat()}
     (folder / STARTED).write_text(json.dumps(document), encoding="utf-8")
-    return DetachedRun(folder, verb, environment, tuple(jobs), since)
+    return DetachedRun(folder, verb, environment, argument, tuple(jobs), since)
 
 
 def _run(folder: Path) -> DetachedRun | None:
     started = _read(folder / STARTED)
     if started is None:
         return None
-    return DetachedRun(folder, started["verb"], started["environment"], tuple(started["jobs"]), datetime.fromisoformat(started["since"]))
+    named, since = started["environment"], datetime.fromisoformat(started["since"])
+    # A run that an earlier release has started has no argument.
+    return DetachedRun(folder, started["verb"], named, started.get("argument", named), tuple(started["jobs"]), since)
 
 
 def _read(file: Path) -> dict[str, Any] | None:

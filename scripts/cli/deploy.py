@@ -31,6 +31,7 @@ from penstock.scripts.provisioning import (
     boundary,
     changes_table,
     charts,
+    deploy_rights,
     existing_cluster,
     existing_network,
     machine,
@@ -157,6 +158,7 @@ def _deploy(arguments: argparse.Namespace, aws: AwsAccess, plans: EnvironmentPla
     if arguments.unlock:
         _unlock(deployment, arguments)
     deployment.plan()
+    _check_rights(arguments, deployment, steps)
     changes = _changed_jobs(arguments, aws, plans, steps) if _JOBS in {stack.name for stack in stacks} else []
     if arguments.output == "table":
         _show(deployment, changes)
@@ -173,6 +175,14 @@ def _deploy(arguments: argparse.Namespace, aws: AwsAccess, plans: EnvironmentPla
         if not one.well:
             print(one.error().render(), file=sys.stderr)
     return 0 if all(one.well for one in found) else CheckFailed.exit_code
+
+
+def _check_rights(arguments: argparse.Namespace, deployment: Deployment, steps: Steps) -> None:
+    """That the caller may create what is planned; a plan alone creates nothing."""
+    if arguments.plan_only:
+        return
+    with steps.at("rights", "asking IAM what the caller may create") as step:
+        step.said = deploy_rights.check(deployment.aws, deployment.aws.caller(), deployment.to_create())
 
 
 def _show(deployment: Deployment, changes: Sequence[JobChanges]) -> None:

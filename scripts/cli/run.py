@@ -56,7 +56,7 @@ def run(arguments: argparse.Namespace) -> int:
     environment = chosen(arguments)
     planned = _planned(environment, arguments.job)
     if arguments.detach:
-        return run_detached(arguments, "run", environment.name, [planned.name])
+        return run_detached(arguments, "run", environment, [planned.name])
     asked = Asked(planned.spec.path, tuple(map(Path, environment.spec.app_path)))
     if failed := check_first([asked], "table", wanted=not arguments.no_check):
         return failed

@@ -107,7 +107,7 @@ def run(arguments: argparse.Namespace) -> int:
         raise WrongUsage(path="--master-port", given=str(arguments.master_port), need=need, fix="leave out --master-port")
     if arguments.detach:
         names = [spec_in(environment, path).job.metadata.name for path in arguments.specs]
-        return run_detached(arguments, "up", environment.name, names, more=() if arguments.keep else ("--keep",))
+        return run_detached(arguments, "up", environment, names, more=() if arguments.keep else ("--keep",))
     steps = Steps()
     app_path = folders_of_apps(arguments.app_path, environment)
     jobs = _jobs(arguments, environment, app_path, steps)

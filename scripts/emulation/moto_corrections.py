@@ -14,7 +14,15 @@ from moto.iam.policy_conditions import CONDITION_OPERATIONS
 from moto.s3.exceptions import NoSuchUpload
 from moto.s3.models import FakeBucket, S3Backend
 
-from penstock.scripts.emulation import access_logs, budgets, ec2_corrections, moto_pricing, neighbours, storage_autoscaling
+from penstock.scripts.emulation import (
+    access_logs,
+    budgets,
+    ec2_corrections,
+    moto_pricing,
+    neighbours,
+    policy_simulator,
+    storage_autoscaling,
+)
 from penstock.scripts.emulation.eks import service as eks
 from penstock.scripts.emulation.msk import service as msk
 
@@ -32,6 +40,7 @@ def apply() -> None:
     ec2_corrections.apply()
     access_logs.add()
     moto_pricing.add()
+    policy_simulator.add()
     neighbours.join()
     for service in (eks, msk, budgets, storage_autoscaling):
         service.add()

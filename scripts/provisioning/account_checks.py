@@ -99,7 +99,7 @@ def _found(name: str, purpose: str, faults: Callable[[], Iterator[tuple[str, str
 
 
 def _principal(aws: AwsAccess, arn: str) -> Any:
-    kind, name = _kind_and_name(arn)
+    kind, name = kind_and_name(arn)
     iam = aws.client("iam")
     return iam.get_user(UserName=name)["User"] if kind == "user" else iam.get_role(RoleName=name)["Role"]
 
@@ -117,9 +117,10 @@ def is_principal(caller: Caller, arn: str) -> bool:
     """Whether a caller is a principal; a role's session is its role, whose path the session's ARN leaves out."""
     if ":assumed-role/" not in caller.arn:
         return caller.arn == arn
-    return ("role", caller.arn.split("/")[1]) == _kind_and_name(arn) and caller.account == arn.split(":")[4]
+    return ("role", caller.arn.split("/")[1]) == kind_and_name(arn) and caller.account == arn.split(":")[4]
 
 
-def _kind_and_name(arn: str) -> tuple[str, str]:
+def kind_and_name(arn: str) -> tuple[str, str]:
+    """``role`` or ``user``, and the name without its path, of an ARN of IAM."""
     resource = arn.split(":", 5)[5]
     return resource.partition("/")[0], resource.rpartition("/")[2]

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from penstock.infra.plans import plans
 from penstock.scripts.provisioning import (
     account_checks,
     boundary,
     charts,
+    deploy_rights,
     eks_cluster,
     existing_cluster,
     existing_network,
@@ -19,6 +22,7 @@ from penstock.scripts.provisioning import (
 from penstock.scripts.provisioning.api_server import ClusterAddress
 from penstock.scripts.provisioning.aws_access import AwsAccess, Caller, translated
 from penstock.scripts.provisioning.finding import OK, Finding, missing
+from penstock.scripts.provisioning.stacks import synthesized
 from penstock.sizing.errors import PenstockError
 
 # Source: Service Quotas; the codes of EC2's quotas are in the documentation of spec.quotas.
@@ -55,6 +59,8 @@ def look(aws: AwsAccess) -> list[Finding]:
     if aws.environment.existing_cluster is not None:
         rest.append(("existing cluster", "jobs and their nodes run in it", lambda: existing_cluster.check(aws) or ""))
     checked = [_checked(name, purpose, ask) for name, purpose, ask in rest]
+    if deploy_rights.is_simulated(aws, callers[0]):
+        checked.append(_checked("rights", "of the caller, to create the stacks", lambda: _rights(aws, callers[0])))
     of_others = image_pins.look(aws.environment)
     return [*first, credentials, *checked, *of_others, *account_checks.look(aws, callers[0]), *_quotas(aws), *_cluster_findings(aws)]
 
@@ -85,6 +91,14 @@ def _state(aws: AwsAccess) -> str:
     state_bucket.check(aws)
     state = aws.environment.spec.state
     return state.bucket if state else "in files on this machine"
+
+
+def _rights(aws: AwsAccess, caller: Caller) -> str:
+    """For all resources of the stacks, whichever of them are there already."""
+    with TemporaryDirectory() as folder:
+        stacks = [stack for stack in synthesized(aws.environment, Path(folder)) if not stack.on_kubernetes]
+        resources = [(address.partition(".")[0], arguments) for stack in stacks for address, arguments in stack.resources()]
+    return deploy_rights.check(aws, caller, resources)
 
 
 def _cluster_findings(aws: AwsAccess) -> list[Finding]:

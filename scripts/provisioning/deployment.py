@@ -5,7 +5,7 @@ Stacks that don't wait for each other are planned and applied at the same time: 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from threading import Lock
 from typing import Any
@@ -26,6 +26,8 @@ from penstock.sizing.errors import PenstockError, raise_all
 
 # MSK's brokers take up to an hour, EKS a quarter of an hour; the provider's own timeouts are shorter.
 AWS_APPLY_LIMIT_S = 3 * 3600
+# Actions of a change that create a resource.
+CREATING = ("create", "replace")
 PLAN_FILE = "penstock.tfplan"
 
 # A check of a stack's plan in the format of ``terraform show -json``; returns an error per forbidden change.
@@ -125,6 +127,15 @@ class Deployment:
     def nothing_to_do(self) -> bool:
         """Whether every stack is planned and up to date."""
         return all(isinstance(stack, StackChanges) and stack.empty for stack in self.planned.values())
+
+    def to_create(self) -> Iterator[tuple[str, Mapping[str, Any]]]:
+        """Type and arguments of the AWS resources that an apply creates, as far as they are planned; all of a stack that is not."""
+        for stack in self.stacks:
+            changes = self.planned[stack.name]
+            created = None if isinstance(changes, Deferred) else {one.address for one in changes.changes if one.action in CREATING}
+            for address, arguments in [] if stack.on_kubernetes else stack.resources():
+                if created is None or address in created:
+                    yield address.partition(".")[0], arguments
 
     @property
     def applied(self) -> tuple[str, ...]:

@@ -75,6 +75,13 @@ class BoundaryMissing(DocumentError):
     title = "permissions boundary not found"
 
 
+class RightMissing(ToolMissing):
+    """The caller's policies do not let it create what the stacks have, which would end an apply midway."""
+
+    code = "DEP-063"
+    title = "right of the deploying role missing"
+
+
 class NetworkDiffers(DocumentError):
     """The existing VPC or one of its subnets is not what the environment says, or is not shared with this account."""
 

@@ -26,6 +26,8 @@ def test_stacks_are_applied_in_order_with_their_state_in_the_bucket_and_are_up_t
     planned = first.plan()
     assert str(planned["store"]) == "1 to create"
     assert planned["reader"] == Deferred("reader", "store is applied", 1)
+    # One stack is planned, the other all of its resources.
+    assert len(list(first.to_create())) == 2
     assert [str(one.changes) for one in first.apply()] == ["1 to create", "1 to create"]
     assert outputs(first) == {"store": {"place": "here"}, "reader": {"read": "bucket"}}
     state = AwsAccess(own).client("s3").list_objects_v2(Bucket=f"{own.name}-state")["Contents"]
@@ -34,6 +36,7 @@ def test_stacks_are_applied_in_order_with_their_state_in_the_bucket_and_are_up_t
     second = deployment(own, plain.written())
     second.plan()
     assert second.nothing_to_do
+    assert list(second.to_create()) == []
 
     third = deployment(own, plain.written({"data": {"input": "other"}}))
     third.plan()

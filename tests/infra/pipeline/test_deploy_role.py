@@ -46,7 +46,7 @@ def test_the_role_may_do_nothing_in_another_region_and_to_no_role_of_others() ->
     assert "iam:*" not in statements["Stacks"]["Action"]
     assert statements["OwnRoles"]["Resource"] == [f"arn:aws:iam::{ACCOUNT}:role/penstock-production-*"]
     changing = {action for one in statements.values() if one["Resource"] == ["*"] for action in one["Action"] if action.startswith("iam:")}
-    assert changing == {"iam:Get*", "iam:List*"}
+    assert changing == {"iam:Get*", "iam:List*", "iam:SimulatePrincipalPolicy"}
     assert not [action for one in statements.values() for action in one["Action"] if action == "*"]
 
 

@@ -101,7 +101,7 @@ def test_pods_without_a_node_are_counted_by_eks_and_told_after_three_starts_of_a
     assert alarm["dimensions"] == {"ClusterName": Outputs().cluster_name}
     # 3 * (10 s of batching and 60 s of `boot`), in whole minutes.
     assert (alarm["period"], alarm["evaluation_periods"], alarm["threshold"]) == (60, 4, 0)
-    assert "penstock doctor watched" in alarm["alarm_description"]
+    assert "`penstock doctor`, with environment watched," in alarm["alarm_description"]
 
 
 def test_what_a_pools_limits_refuse_is_read_from_karpenters_own_group(whole: Stack) -> None:

@@ -15,7 +15,7 @@ import pytest
 
 from penstock.jobs.configuration.runtime import READY_FILE_VARIABLE
 from penstock.jobs.driver.pod import reported_ready
-from penstock.scripts.background.detached_run import READY, DetachedRun, detach, detached_runs, lines_of
+from penstock.scripts.background.detached_run import READY, DetachedRun, detach, detached_runs, lines_of, show
 from penstock.scripts.background.errors import DetachedAlready, DetachedRunEnded, DetachedRunStays
 from penstock.scripts.background.readiness import READY_VARIABLE, ready
 from penstock.scripts.background.waiter import PROCESS
@@ -69,6 +69,19 @@ def test_it_runs_on_is_found_and_stopped_in_order_with_nothing_left(folder: Path
     assert log.read().endswith("it has stopped\n")
     log.close()
     assert (detached_runs("dev", folder=folder), Path(f"/proc/{pid}").exists(), list((folder / "dev").iterdir())) == ([], False, [])
+
+
+def test_an_environment_of_a_file_is_named_by_it_where_its_name_would_not_find_it(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    command, file = [sys.executable, "-I", "-S", "-c", RUN], "envs/dev.yaml"
+    run = detach(command, "run", "dev", ("clicks",), Steps(), folder, argument=file)
+    show(run, Steps())
+    said = capsys.readouterr().err
+    for line in (f"penstock logs {file} --job clicks --follow", f"penstock status {file}\n", f"penstock stop {file} --job clicks"):
+        assert line in said
+    with pytest.raises(DetachedAlready) as raised:
+        detached(folder, RUN)
+    assert raised.value.fix == f"penstock stop {file} --job clicks"
+    run.stop()
 
 
 def test_a_driver_that_reports_its_pod_as_ready_does_not_report_the_run(folder: Path) -> None:
