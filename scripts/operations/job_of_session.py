@@ -81,7 +81,7 @@ class JobOfSession:
         return was != STOP
 
     def resume(self) -> bool:
-        """As `RunningJob.resume`. Raises SessionIsStopped, DEP-063, if its session does not run."""
+        """As `RunningJob.resume`. Raises SessionIsStopped, DEP-064, if its session does not run."""
         if driver_of(self.api, self.session).spec.replicas == 0:
             need, fix = "a session that runs", f"run it: penstock resume ENV --session {self.session}"
             raise SessionIsStopped(path=self._path, given="it is stopped, with all its jobs", need=need, fix=fix)

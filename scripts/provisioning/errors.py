@@ -183,7 +183,7 @@ class JobNotDeployed(RunFailed):
 class SessionIsStopped(RunFailed):
     """A job of a session is to run, and the session does not."""
 
-    code = "DEP-063"
+    code = "DEP-064"
     title = "session stopped"
 
 

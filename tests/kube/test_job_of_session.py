@@ -169,7 +169,7 @@ def test_a_job_of_a_session_that_is_stopped_is_not_resumed(session: Session) -> 
     session.kube.stop()
     with pytest.raises(SessionIsStopped) as raised:
         session.job().resume()
-    assert (raised.value.code, raised.value.fix) == ("DEP-063", f"run it: penstock resume ENV --session {session.name}")
+    assert (raised.value.code, raised.value.fix) == ("DEP-064", f"run it: penstock resume ENV --session {session.name}")
 
 
 def test_a_job_that_the_deployed_session_does_not_have_is_named(session: Session) -> None:
