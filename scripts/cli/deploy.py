@@ -108,7 +108,7 @@ def run(arguments: argparse.Namespace) -> int:
     boundary.check(aws)
     _check_charts(arguments, environment)
     existing_network.check(aws)
-    existing_cluster.check(aws)
+    existing_cluster.check(aws, [job.name for job in planned.jobs])
     if environment.existing_cluster is not None and not arguments.plan_only:
         # The client of Kubernetes takes long to import.
         from penstock.scripts.provisioning import shared_cluster

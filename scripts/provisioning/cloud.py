@@ -57,7 +57,7 @@ def look(aws: AwsAccess) -> list[Finding]:
     if aws.environment.spec.network is not None and aws.environment.spec.network.existing is not None:
         rest.append(("existing VPC", "Karpenter launches nodes in its private subnets", lambda: existing_network.check(aws) or ""))
     if aws.environment.existing_cluster is not None:
-        rest.append(("existing cluster", "jobs and their nodes run in it", lambda: existing_cluster.check(aws) or ""))
+        rest.append(("existing cluster", "jobs and their nodes run in it", lambda: _existing_cluster(aws)))
     checked = [_checked(name, purpose, ask) for name, purpose, ask in rest]
     if deploy_rights.is_simulated(aws, callers[0]):
         checked.append(_checked("rights", "of the caller, to create the stacks", lambda: _rights(aws, callers[0])))
@@ -91,6 +91,10 @@ def _state(aws: AwsAccess) -> str:
     state_bucket.check(aws)
     state = aws.environment.spec.state
     return state.bucket if state else "in files on this machine"
+
+
+def _existing_cluster(aws: AwsAccess) -> str:
+    return existing_cluster.check(aws, [job.name for job in plans(aws.environment).jobs]) or ""
 
 
 def _rights(aws: AwsAccess, caller: Caller) -> str:

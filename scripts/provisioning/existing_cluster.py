@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from penstock.infra.environment import Environment
+from penstock.infra.manifests import fluent_bit, prometheus
+from penstock.infra.manifests.deployed_job import namespace
 from penstock.infra.parts.existing_cluster import ExistingCluster
 from penstock.scripts.provisioning.aws_access import AwsAccess, if_there, translated
-from penstock.scripts.provisioning.errors import AlreadyAdmitted, ClusterDiffers, ClusterNotFound, ClusterUnfit, KarpenterUnfit
+from penstock.scripts.provisioning.errors import (
+    AlreadyAdmitted,
+    ClusterDiffers,
+    ClusterNotFound,
+    ClusterUnfit,
+    KarpenterUnfit,
+    NamespaceTaken,
+)
 from penstock.scripts.provisioning.import_blocks import TAG
 from penstock.sizing.errors import DocumentError, PenstockError, raise_all
 
@@ -19,17 +28,18 @@ AGENT = "eks-pod-identity-agent"
 _KARPENTER = {"namespace": "kube-system", "serviceAccount": "karpenter"}
 
 
-def check(aws: AwsAccess) -> str | None:
+def check(aws: AwsAccess, jobs: Sequence[str] = ()) -> str | None:
     """Check that the cluster is there, is what the environment says, and has what pods of jobs need to get their roles.
 
     Args:
         aws: AWS of the environment.
+        jobs: names of its jobs.
 
     Returns:
         What is said of it; None if the environment creates its own.
 
     Raises:
-        PenstockError: DEP-052, DEP-054, DEP-055, INF-058 or INF-059; several are raised as `Faults`. TOOL-030, DEP-001, RUN-020 or
+        PenstockError: DEP-052, DEP-054, DEP-055, INF-058, INF-059 or INF-064; several are raised as `Faults`. TOOL-030, DEP-001, RUN-020 or
             RUN-021.
     """
     environment, existing = aws.environment, aws.environment.existing_cluster
@@ -43,7 +53,7 @@ def check(aws: AwsAccess) -> str | None:
             fix = f"correct the name; list them with: aws eks list-clusters --region {environment.spec.region}"
             raise _at(environment, ClusterNotFound(given=existing.name, need=need, fix=fix), "name")
         looks = (_what_it_says, _what_pods_need, _groups, _karpenter, _entries)
-        raise_all([fault for look in looks for fault in look(aws, existing, described)])
+        raise_all([*(fault for look in looks for fault in look(aws, existing, described)), *_other_environments(aws, jobs)])
     return f"{existing.name}, version {described['version']}, karpenter: {existing.karpenter}"
 
 
@@ -160,6 +170,35 @@ def _entries(aws: AwsAccess, existing: ExistingCluster, described: Mapping[str, 
             need = f"a principal without an access entry in {existing.name}: the entry of this one belongs to the cluster's owners"
             fault = AlreadyAdmitted(given=arn, need=need, fix="remove it from admins")
             yield aws.environment.locate(fault, "spec", "eks", "admins", index)
+
+
+def _other_environments(aws: AwsAccess, jobs: Sequence[str]) -> Iterator[PenstockError]:
+    """Other environments whose pods have their roles in a namespace of the same name: EKS knows of them before any chart is there."""
+    eks, cluster = aws.client("eks"), aws.environment.cluster_name
+    wanted = {*(namespace(job) for job in jobs), fluent_bit.NAMESPACE, prometheus.NAMESPACE}
+    found: dict[str, str] = {}
+    for page in eks.get_paginator("list_pod_identity_associations").paginate(clusterName=cluster):
+        for one in page["associations"]:
+            if one["namespace"] in wanted - set(found):
+                asked = _bound(eks.describe_pod_identity_association, clusterName=cluster, associationId=one["associationId"])
+                described = if_there(asked)
+                owner = described["association"].get("tags", {}).get(TAG) if described else None
+                if owner not in (None, aws.environment.name):
+                    found[one["namespace"]] = str(owner)
+    for taken, owner in sorted(found.items()):
+        yield _at(aws.environment, namespace_of_another(taken, owner), "name")
+
+
+def namespace_of_another(name: str, environment: str) -> NamespaceTaken:
+    """A namespace belongs to another environment of Penstock.
+
+    Args:
+        name: of the namespace.
+        environment: that has it.
+    """
+    need = "a cluster of its own: one has one environment of Penstock, for the names of namespaces and of jobs' releases are the same"
+    fix = f"name another cluster, or destroy environment {environment} first"
+    return NamespaceTaken(given=f"{name}, of environment {environment}", need=need, fix=fix)
 
 
 def _admitted(aws: AwsAccess, existing: ExistingCluster, arn: str) -> bool:

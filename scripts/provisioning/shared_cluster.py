@@ -14,7 +14,7 @@ from penstock.infra.manifests.deployed_job import namespace
 from penstock.scripts.provisioning import eks_cluster
 from penstock.scripts.provisioning.aws_access import AwsAccess
 from penstock.scripts.provisioning.errors import NamespaceTaken
-from penstock.scripts.provisioning.existing_cluster import has_own_controller, karpenter_missing, karpenter_there
+from penstock.scripts.provisioning.existing_cluster import has_own_controller, karpenter_missing, karpenter_there, namespace_of_another
 from penstock.scripts.provisioning.kubernetes_access import REQUEST_LIMIT_S, asked, connected, eks_token
 from penstock.sizing.errors import PenstockError, raise_all
 
@@ -96,9 +96,7 @@ def _fault(name: str, owner: str | None) -> NamespaceTaken:
     """Of a namespace that has no release, or another one than the stacks' own."""
     other = _OF_ENVIRONMENT.fullmatch(owner or "")
     if other is not None:
-        need = "a cluster of its own: one has one environment of Penstock, for the names of namespaces and of jobs' releases are the same"
-        fix = f"name another cluster, or destroy environment {other[1]} first"
-        return NamespaceTaken(given=f"{name}, of environment {other[1]}", need=need, fix=fix)
+        return namespace_of_another(name, other[1])
     given = f"{name}, of the release {owner}" if owner else name
     need = "a namespace that the stacks create; Helm takes over none of others"
     return NamespaceTaken(given=given, need=need, fix="rename or remove that namespace, or the job")

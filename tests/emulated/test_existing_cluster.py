@@ -157,6 +157,30 @@ def test_where_another_karpenter_is_none_is_installed(given: Callable[..., AwsAc
     assert not existing_cluster.has_own_controller(access)
 
 
+def test_the_jobs_of_another_environment_are_found_before_any_chart_is_there(given: Callable[..., AwsAccess], tmp_path: Path) -> None:
+    access = given(THEIRS)
+    iam, eks, cluster = access.client("iam"), access.client("eks"), access.environment.cluster_name
+    principal = {"Effect": "Allow", "Principal": {"Service": "pods.eks.amazonaws.com"}, "Action": ["sts:AssumeRole", "sts:TagSession"]}
+    trust = json.dumps({"Version": "2012-10-17", "Statement": [principal]})
+    role = iam.create_role(RoleName=f"{cluster}-clicks", AssumeRolePolicyDocument=trust)["Role"]["Arn"]
+
+    def associated(job: str, environment: str) -> None:
+        tags = {"penstock:environment": environment}
+        asked = {"namespace": f"job-{job}", "serviceAccount": f"{job}-driver", "roleArn": role}
+        eks.create_pod_identity_association(clusterName=cluster, tags=tags, **asked)
+
+    associated("clicks", "first")
+    associated("ours", access.environment.name)
+    assert existing_cluster.check(access, ["ours", "orders"])
+    file = tmp_path / "environment.yaml"
+    file.write_text(access.environment.text(), "utf-8")
+    with pytest.raises(PenstockError) as raised:
+        existing_cluster.check(AwsAccess(load(file)), ["clicks", "ours"])
+    (fault,) = raised.value.errors
+    assert (fault.code, fault.given) == ("INF-064", "job-clicks, of environment first")
+    assert fault.at is not None and fault.at.line is not None
+
+
 def test_administrators_whom_its_owners_have_admitted_are_not_admitted_again(given: Callable[..., AwsAccess], tmp_path: Path) -> None:
     access = given(OURS)
     name = f"admin-{access.environment.name}"
