@@ -79,10 +79,9 @@ def test_a_state_on_the_heap_writes_only_its_changelog() -> None:
 def test_more_than_gp3_has_is_infeasible_with_what_helps() -> None:
     made = planned(STATEFUL, slots=40)
     faults = [fault for fault in made.violations if fault.code == "SIZ-064"]
-    assert [fault.given for fault in faults] == [
-        "1,000 MiB/s, the most that a gp3 volume has",
-        "16,000 IOPS, the most that a gp3 volume has",
-    ]
+    assert [fault.given for fault in faults] == ["1,000 MiB/s, the most that a gp3 volume has"]
+    # They are mostly reads of the state: an upper bound, as the page cache is not counted.
+    assert any("16,000 IOPS are less than" in note for note in made.notes)
     assert {fault.fix for fault in faults} == {f"more executors, each with fewer slots, or {OWN}"}
     assert "SIZ-064" not in codes(planned(slots=4))
 
