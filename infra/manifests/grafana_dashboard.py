@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from penstock.infra.manifests.prometheus import JOB_LABEL, READING
+from penstock.infra.manifests.scraped_job import JOB_LABEL, READING
 
 _WIDTH, _HEIGHT, _COLUMNS = 12, 8, 24
 _JOB = f'{JOB_LABEL}=~"$job"'

@@ -16,7 +16,8 @@ from penstock.infra.manifests.fluent_bit import DAEMON_SET, Logging, Search, flu
 from penstock.infra.manifests.fluent_bit import IMAGE as FLUENT_BIT_IMAGE
 from penstock.infra.manifests.pod import tolerations
 from penstock.infra.manifests.prometheus import IMAGE as PROMETHEUS_IMAGE
-from penstock.infra.manifests.prometheus import Monitoring, ScrapedJob, prometheus
+from penstock.infra.manifests.prometheus import Monitoring, prometheus
+from penstock.infra.manifests.scraped_job import ScrapedJob
 from penstock.infra.node_alarms import pending_minutes
 from penstock.infra.parts.nodes import DaemonSetRequest
 from penstock.infra.plans import EnvironmentPlans, SessionOfJobs

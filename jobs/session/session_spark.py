@@ -18,7 +18,7 @@ from penstock.jobs.driver.spark import OwnSpark, stacks_conf, started
 from penstock.jobs.driver.watch import within
 
 # Followed by a job's name: 1 while its queries read; the gauges of the job's process stay as they were when that ends.
-# infra/manifests/prometheus.py has the name as Spark's Prometheus servlet spells it.
+# infra/manifests/prometheus.py reads the name as Spark's Prometheus servlet spells it.
 READING = "penstock.reading."
 # A query that a job's process has left is stopped with its tasks, in seconds. One that does not end by then writes nothing that counts:
 # the job's next process has another token.

@@ -10,7 +10,9 @@ from typing import Any
 
 import pytest
 
-from penstock.infra.manifests.prometheus import IMAGE, Monitoring, ScrapedJob, configuration, rules
+from penstock.infra.manifests.alerting_rules import rules
+from penstock.infra.manifests.prometheus import IMAGE, Monitoring, configuration
+from penstock.infra.manifests.scraped_job import ScrapedJob
 from penstock.infra.parts.observability import Alarms
 from penstock.scripts.kube import binaries
 from penstock.scripts.kube.binaries import Program

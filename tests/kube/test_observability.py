@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from penstock.infra.manifests.fluent_bit import Logging, Search, fluent_bit
-from penstock.infra.manifests.prometheus import Monitoring, ScrapedJob, prometheus
+from penstock.infra.manifests.prometheus import Monitoring, prometheus
+from penstock.infra.manifests.scraped_job import ScrapedJob
 from penstock.infra.parts.nodes import DaemonSetRequest
 from penstock.infra.parts.observability import Alarms
 from tests.kube.objects import Objects, Refused

@@ -2,8 +2,10 @@ from __future__ import annotations
 
 import re
 
+from penstock.infra.manifests.alerting_rules import rules
 from penstock.infra.manifests.grafana_dashboard import PANELS, dashboard
-from penstock.infra.manifests.prometheus import READING, RENAMED, RENAMED_BY_PART, RENAMED_BY_QUERY, rules
+from penstock.infra.manifests.prometheus import RENAMED, RENAMED_BY_PART, RENAMED_BY_QUERY
+from penstock.infra.manifests.scraped_job import READING
 from penstock.infra.parts.observability import Alarms
 from penstock.scripts.dev.grafana_dashboard import text
 from penstock.scripts.layout import ROOT

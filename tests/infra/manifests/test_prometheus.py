@@ -12,19 +12,11 @@ from penstock.infra import karpenter_settings
 from penstock.infra.environment_file import load
 from penstock.infra.karpenter_settings import Place, controller_values
 from penstock.infra.manifests import fluent_bit
+from penstock.infra.manifests.alerting_rules import rules
 from penstock.infra.manifests.deployed_job import OBSERVABILITY_NAMESPACE
 from penstock.infra.manifests.grafana_dashboard import PANELS
-from penstock.infra.manifests.prometheus import (
-    NAMESPACE,
-    RENAMED,
-    RENAMED_BY_PART,
-    RENAMED_BY_QUERY,
-    Monitoring,
-    ScrapedJob,
-    configuration,
-    prometheus,
-    rules,
-)
+from penstock.infra.manifests.prometheus import NAMESPACE, RENAMED, RENAMED_BY_PART, RENAMED_BY_QUERY, Monitoring, configuration, prometheus
+from penstock.infra.manifests.scraped_job import ScrapedJob
 from penstock.infra.node_alarms import RUNBOOK
 from penstock.infra.parts.nodes import DaemonSetRequest
 from penstock.infra.parts.observability import Alarms

@@ -6,7 +6,8 @@ import re
 
 import pytest
 
-from penstock.infra.manifests.prometheus import JOB_LABEL, _of_members
+from penstock.infra.manifests.prometheus import _of_members
+from penstock.infra.manifests.scraped_job import JOB_LABEL
 
 PREFIX = "metrics_penstock_driver_"
 

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from penstock.infra.manifests.prometheus import Monitoring, ScrapedJob, configuration
+from penstock.infra.manifests.prometheus import Monitoring, configuration
+from penstock.infra.manifests.scraped_job import ScrapedJob
 from penstock.infra.parts.observability import Alarms
 from penstock.scripts.emulation.emulated_aws import EmulatedAws
 from penstock.scripts.local.kafka_broker import KafkaBroker
