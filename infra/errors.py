@@ -304,3 +304,10 @@ class AppTooLarge(DocumentError):
 
     code = "INF-087"
     title = "app of a job in a session too large"
+
+
+class MetricsOfSessionCollide(DocumentError):
+    """Spark names a query's metrics by the job and the sink, with underscores for hyphens: those of two jobs are taken for one's."""
+
+    code = "INF-088"
+    title = "metrics of two jobs of a session have the same name"

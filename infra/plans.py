@@ -12,7 +12,7 @@ from penstock.infra.cluster import cluster
 from penstock.infra.environment import Environment
 from penstock.infra.errors import JobNamedTwice
 from penstock.infra.job_specs import spec_in
-from penstock.infra.sessions import session_faults, session_plans, session_violations
+from penstock.infra.sessions import further_queries, metric_faults, session_faults, session_plans, session_violations
 from penstock.jobs.errors import UnreadableDocument
 from penstock.jobs.spec import SpecFile
 from penstock.jobs.spec.requested_topics import asked_topics
@@ -108,15 +108,16 @@ def plans(environment: Environment) -> EnvironmentPlans:
         environment: the environment of the jobs.
 
     Raises:
-        PenstockError: SPEC-001 for a spec that does not exist, INF-006 for a duplicate name, INF-080 to INF-084 for a session, SPEC-013 for
-            a topic with different settings in two jobs, any fault of a spec, and sizing's own errors for an infeasible plan; all faults are
-            raised as `Faults`.
+        PenstockError: SPEC-001 for a spec that does not exist, INF-006 for a duplicate name, INF-080 to INF-084 and INF-088 for a session,
+            SPEC-013 for a topic with different settings in two jobs, any fault of a spec, and sizing's own errors for an infeasible plan;
+            all faults are raised as `Faults`.
     """
     specs = specs_of(environment)
     environment_cluster = cluster(environment)
     app_path = [Path(folder) for folder in environment.spec.app_path]
     jobs = tuple(_planned(spec, app_path, environment_cluster) for spec in specs)
     raise_violations(violation for job in jobs for violation in job.plan.violations)
+    raise_all(metric_faults(environment, {job.name: further_queries(job.spec, job.targets.queries) for job in jobs}))
     own = {job.name: job.plan for job in jobs}
     sessions = session_plans(environment, own, environment_cluster)
     raise_all(fault for name, session in sessions.items() for fault in session_violations(environment, name, session))

@@ -8,6 +8,7 @@ from penstock.infra.environment import Environment
 from penstock.infra.errors import (
     BoundedJobInSession,
     JobInTwoSessions,
+    MetricsOfSessionCollide,
     SessionNameTaken,
     SessionWithOperator,
     UnknownJobOfSession,
@@ -76,6 +77,45 @@ def _fault_of_job(job: str, jobs: Mapping[str, SpecFile], owners: Mapping[str, s
         need = "a job that runs until it is stopped; one with trigger: availableNow ends"
         return BoundedJobInSession(given=job, need=need, fix="take it out of the session: it then has a driver of its own")
     return None
+
+
+def further_queries(spec: SpecFile, queries: int) -> frozenset[str]:
+    """The names that the further queries of a job may have: each has that of its first sink, which the app alone knows.
+
+    Args:
+        spec: of the job.
+        queries: of its app; the first one has the name of the job.
+    """
+    return frozenset(spec.job.spec.sinks) if queries > 1 else frozenset()
+
+
+def metric_faults(environment: Environment, further: Mapping[str, frozenset[str]]) -> Iterator[PenstockError]:
+    """The jobs of sessions whose metrics would be taken for another one's: INF-088, at the line of the job in its session.
+
+    Spark's metrics of a query are named ``<job>_<sink>``, with underscores for hyphens, and of all jobs that such a name begins with it is
+    taken for that of the longest name (`penstock.infra.manifests.prometheus`).
+
+    Args:
+        environment: whose sessions have no `session_faults`.
+        further: job -> what its further queries may be called, as of `further_queries`.
+    """
+    for number, session in enumerate(environment.spec.sessions):
+        for place, job in enumerate(session.jobs):
+            for query in sorted(further.get(job, ())):
+                fault = _fault_of_query(job, query, session)
+                if fault is not None:
+                    yield environment.locate(fault, "spec", "sessions", number, "jobs", place)
+
+
+def _fault_of_query(job: str, query: str, session: Session) -> PenstockError | None:
+    taken = [other for other in session.jobs if len(other) > len(job) and f"{job}-{query}-".startswith(f"{other}-")]
+    if not taken:
+        return None
+    return MetricsOfSessionCollide(
+        given=f"{job} with the sink {query}, and {taken[0]}",
+        need=f"metrics that differ: those of a query of {job} that writes to {query} are named as those of {taken[0]}",
+        fix=f"rename the sink {query}, or take {job} or {taken[0]} out of {session.name}",
+    )
 
 
 def session_plans(environment: Environment, jobs: Mapping[str, Plan], cluster: Cluster | None) -> dict[str, SessionPlan]:

@@ -6,13 +6,14 @@ import argparse
 import shlex
 import sys
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any, get_args
 
 from pydantic import ValidationError
 
+from penstock.infra.parts.existing_cluster import Whose
 from penstock.scripts.layout import ROOT
 from penstock.scripts.repository.answers import Answers, Kafka
 from penstock.scripts.repository.contents import contents
@@ -24,7 +25,20 @@ from penstock.sizing.errors import raise_all
 _DISTRIBUTION = "penstock-kit"
 # Of nobody, as in the shipped environments: it is replaced before the first deploy.
 _ACCOUNT, _REGION, _KAFKA, _NEW = "111122223333", "us-east-1", "serverless", "new"
-_OPTIONS = {"vpcId": "--vpc", "cidr": "--vpc-cidr", "privateSubnetIds": "--private-subnets"}
+_VERSION, _KARPENTER = "1.35", "existing"
+_OPTIONS = {
+    "existing": "--private-subnets",
+    "existing.vpcId": "--vpc",
+    "existing.cidr": "--vpc-cidr",
+    "existing.privateSubnetIds": "--private-subnets",
+    "cluster": "--node-role",
+    "cluster.name": "--cluster",
+    "cluster.karpenter": "--karpenter",
+    "cluster.nodeRole": "--node-role",
+    "cluster_version": "--cluster-version",
+}
+# Of an option, a question and its default: what was given, or answered.
+_Answer = Callable[[str | None, str, str], str]
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -38,6 +52,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--vpc", metavar="VPC-ID", help="an existing VPC, with --vpc-cidr and --private-subnets (default: a new one)")
     parser.add_argument("--vpc-cidr", metavar="CIDR", help="of the existing VPC")
     parser.add_argument("--private-subnets", metavar="ID,ID,ID", help="of the existing VPC, one in each of the zones a, b, ...")
+    parser.add_argument("--cluster", metavar="NAME", help="an existing EKS cluster in that VPC, for production (default: a new one)")
+    parser.add_argument("--cluster-version", metavar="1.N", help=f"its Kubernetes version (default: {_VERSION})")
+    parser.add_argument(
+        "--karpenter", choices=get_args(Whose), help=f"whether the stacks install Karpenter in it, or it has one (default: {_KARPENTER})"
+    )
+    parser.add_argument("--node-role", metavar="NAME", help="IAM role of the nodes of its Karpenter")
     parser.add_argument("--yes", action="store_true", help="ask nothing")
 
 
@@ -95,22 +115,42 @@ def _answers(arguments: argparse.Namespace, folder: Path) -> Answers:
         "account": answer(arguments.account, "AWS account", _ACCOUNT),
         "region": answer(arguments.region, "AWS region", _REGION),
         "kafka": answer(arguments.kafka, f"MSK cluster ({', '.join(get_args(Kafka))})", _KAFKA),
+        **_network(arguments, answer),
     }
-    named = arguments.vpc or arguments.vpc_cidr or arguments.private_subnets
-    vpc = arguments.vpc if named else answer(None, "Id of an existing VPC, or new", _NEW)
-    if vpc != _NEW:
-        cidr = answer(arguments.vpc_cidr, "Its CIDR", "")
-        subnets = answer(arguments.private_subnets, "Ids of a private subnet in each of the zones a, b, ...", "")
-        given["existing"] = {
-            "vpcId": vpc or "",
-            "cidr": cidr,
-            "privateSubnetIds": [one.strip() for one in subnets.split(",") if one.strip()],
-        }
+    if "existing" in given:
+        given |= _cluster(arguments, answer)
     try:
         return Answers.model_validate(given)
     except ValidationError as error:
         raise_all(_wrong(given, fault) for fault in error.errors())
         raise
+
+
+def _network(arguments: argparse.Namespace, answer: _Answer) -> dict[str, Any]:
+    named = arguments.vpc or arguments.vpc_cidr or arguments.private_subnets
+    # Nodes in a new VPC can't join an existing cluster.
+    vpc = arguments.vpc if named else answer(None, "Id of an existing VPC, or new", "" if _of_cluster(arguments) else _NEW)
+    if vpc == _NEW and not _of_cluster(arguments):
+        return {}
+    cidr = answer(arguments.vpc_cidr, "Its CIDR", "")
+    subnets = answer(arguments.private_subnets, "Ids of a private subnet in each of the zones a, b, ...", "")
+    private = [one.strip() for one in subnets.split(",") if one.strip()]
+    return {"existing": {"vpcId": vpc or "", "cidr": cidr, "privateSubnetIds": private}}
+
+
+def _cluster(arguments: argparse.Namespace, answer: _Answer) -> dict[str, Any]:
+    name = arguments.cluster or ("" if _of_cluster(arguments) else answer(None, "EKS cluster in it for production, or new", _NEW))
+    if name == _NEW:
+        return {}
+    version = answer(arguments.cluster_version, "Its Kubernetes version", _VERSION)
+    karpenter = answer(arguments.karpenter, "Its Karpenter: existing, or create to have it installed", _KARPENTER)
+    role = arguments.node_role or (answer(None, "IAM role of its Karpenter's nodes", "") if karpenter == "existing" else "")
+    return {"cluster": {"name": name, "karpenter": karpenter, **({"nodeRole": role} if role else {})}, "cluster_version": version}
+
+
+def _of_cluster(arguments: argparse.Namespace) -> bool:
+    """Whether an option is of an existing cluster."""
+    return any((arguments.cluster, arguments.cluster_version, arguments.karpenter, arguments.node_role))
 
 
 def _asked(question: str, default: str) -> str:
@@ -121,8 +161,10 @@ def _asked(question: str, default: str) -> str:
 
 def _wrong(given: Mapping[str, Any], fault: Any) -> WrongAnswer:
     field, *inner = map(str, fault["loc"])
-    if field == "existing":
-        given, field = given[field], inner[0] if inner else "privateSubnetIds"
-    option = _OPTIONS.get(field, f"--{field}")
+    value = given.get(field)
+    # What is wrong with a VPC or a cluster as a whole has the option that corrects it.
+    option = _OPTIONS.get(".".join([field, *inner[:1]]), f"--{field}")
+    if isinstance(value, Mapping):
+        value = value.get(inner[0] if inner else "nodeRole" if field == "cluster" else "privateSubnetIds")
     need = str(fault["msg"]).removeprefix("Value error, ")
-    return WrongAnswer(path=option, given=repr(given.get(field)), need=need, fix=f"give another {option}")
+    return WrongAnswer(path=option, given=repr(value), need=need, fix=f"give another {option}")

@@ -7,9 +7,11 @@ import re
 import sys
 from typing import Annotated, Literal
 
-from pydantic import AfterValidator, BaseModel, ConfigDict
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationInfo, field_validator
 
 from penstock.infra.address_plan import MAX_ZONES
+from penstock.infra.parts.eks import VERSION_PATTERN
+from penstock.infra.parts.existing_cluster import ExistingCluster
 from penstock.infra.parts.network import MIN_ZONES, ExistingNetwork
 from penstock.infra.regions import known_region
 
@@ -76,6 +78,9 @@ class Answers(BaseModel):
         region: their region.
         kafka: kind of their MSK cluster.
         existing: a VPC that both use; None: each gets a new one.
+        cluster: an EKS cluster in that VPC, which production runs in; None: it gets a new one. Dev always does, because a cluster has room
+            for one environment.
+        cluster_version: Kubernetes version of that cluster; None: that of a new one.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -85,6 +90,16 @@ class Answers(BaseModel):
     region: Annotated[str, AfterValidator(known_region)]
     kafka: Kafka = "serverless"
     existing: Annotated[ExistingNetwork, AfterValidator(usable_network)] | None = None
+    cluster: ExistingCluster | None = None
+    cluster_version: Annotated[str, Field(pattern=VERSION_PATTERN)] | None = None
+
+    @field_validator("cluster")
+    @classmethod
+    def _in_its_network(cls, cluster: ExistingCluster | None, info: ValidationInfo) -> ExistingCluster | None:
+        # A VPC that is wrong has its own error.
+        if cluster is not None and "existing" in info.data and info.data["existing"] is None:
+            raise ValueError("an existing VPC, that of the cluster: nodes in a new one can't join it")
+        return cluster
 
     @property
     def package(self) -> str:

@@ -32,7 +32,14 @@ def contents(answers: Answers, version: str) -> Mapping[str, str]:
 
 
 def _from_templates(answers: Answers, version: str) -> Iterator[tuple[str, str]]:
-    values = {"name": answers.name, "package": answers.package, "version": version, "region": answers.region}
+    values = {
+        "name": answers.name,
+        "package": answers.package,
+        "version": version,
+        "region": answers.region,
+        # An emulated AWS has no cluster of others.
+        "emulated": "production" if answers.cluster is None else "dev",
+    }
     folder = Path(str(files(__package__))) / "template"
     for file in folder.rglob(f"*{_SUFFIX}"):
         path = file.relative_to(folder).as_posix().removesuffix(_SUFFIX)

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from string import ascii_lowercase
 
 from penstock.infra.environment_file import FOLDER
+from penstock.infra.parts.existing_cluster import ExistingCluster
 from penstock.infra.parts.network import ExistingNetwork
 from penstock.scripts.repository.answers import Answers
 
@@ -20,6 +21,7 @@ _ZONES = 3
 _CONNECTIONS = re.compile(r"(?m)^(?:  #.*\n)?  connections:\n(?:    .*\n)+")
 _JOBS = re.compile(r"(?m)^  jobs:\n(?:    - .*\n)+")
 _KAFKA = re.compile(r"(?m)^  kafka:\n(?:    .*\n)+")
+_EKS = re.compile(r'(?m)^    version: "(?P<version>.*)"\n(?P<karpenter>    karpenterVersion: .*\n)    #.*\n    publicAccessCidrs: .*\n')
 _NETWORK = re.compile(r"(?m)^    zones: .*\n(?:    (?:natGateways|cidr): .*\n)+")
 
 
@@ -43,7 +45,7 @@ def _written(name: str, answers: Answers) -> str:
         body,
     )
     body = _buckets(name, answers, body)
-    return _HEADS[name] + (body if name == "local" else _on_aws(answers, body))
+    return _HEADS[name] + (body if name == "local" else _on_aws(name, answers, body))
 
 
 def _buckets(name: str, answers: Answers, body: str) -> str:
@@ -52,11 +54,13 @@ def _buckets(name: str, answers: Answers, body: str) -> str:
     return re.sub(rf"penstock-{name}-(\w+)", rf"{answers.name}-{name}-\1{owner}", body)
 
 
-def _on_aws(answers: Answers, body: str) -> str:
+def _on_aws(name: str, answers: Answers, body: str) -> str:
     body = re.sub(r"\b(444455556666|111122223333)\b", answers.account, body)
     body = _once(re.compile(r"(?m)^  region: .*$"), f"  region: {answers.region}", body)
     body = _once(re.compile(r"(?m)^    team: .*$"), f"    team: {answers.name}", body)
     body = _once(_KAFKA, f"  kafka:\n    kind: {answers.kafka}\n    retention: 24h\n", body)
+    if name == "production" and answers.cluster is not None:
+        body = _once(_EKS, _cluster(answers.cluster, answers.cluster_version, body), body)
     return _once(_NETWORK, _network(answers, body), body)
 
 
@@ -75,6 +79,23 @@ def _existing(vpc: ExistingNetwork) -> str:
     if vpc.public_subnet_ids:
         lists.append(f"      publicSubnetIds: [{', '.join(vpc.public_subnet_ids)}]")
     return "\n".join(["    existing:", f"      vpcId: {vpc.vpc_id}", f"      cidr: {vpc.cidr}", *lists]) + "\n"
+
+
+def _cluster(existing: ExistingCluster, version: str | None, body: str) -> str:
+    found = _EKS.search(body)
+    assert found is not None
+    role = [] if existing.node_role is None else [f"      nodeRole: {existing.node_role}"]
+    return "\n".join(
+        [
+            f'    version: "{version or found["version"]}"',
+            *([found["karpenter"].rstrip()] if existing.karpenter == "create" else []),
+            "    existing:",
+            f"      name: {existing.name}",
+            f"      karpenter: {existing.karpenter}",
+            *role,
+            "    # Without an access entry of the cluster's owners: the stacks create one for each.\n",
+        ]
+    )
 
 
 def _once(pattern: re.Pattern[str], text: str, body: str) -> str:

@@ -13,7 +13,7 @@ class FolderNotEmpty(DocumentError):
 
 
 class WrongAnswer(DocumentError):
-    """A name, an account, a region or a VPC that a repository can't be made with."""
+    """A name, an account, a region, a VPC or a cluster that a repository can't be made with."""
 
     code = "INIT-002"
     title = "invalid answer"

@@ -106,3 +106,49 @@ def test_a_session_of_which_a_command_plans_some_jobs_is_left_out(tmp_path: Path
     environment = environment_with(tmp_path, [AB, {"name": "other", "jobs": ["c"]}])
     own = {job.name: job.plan for job in plans(environment).jobs}
     assert list(session_plans(environment, {"a": own["a"], "c": own["c"]}, None)) == ["other"]
+
+
+def _with_metrics(folder: Path, jobs: dict[str, str], outputs: str) -> Environment:
+    """A session of jobs, each with one further sink; the app of the first one writes these outputs."""
+    (first, sink), *_ = jobs.items()
+    changes = {}
+    for job, further in jobs.items():
+        sinks = {name: {"kafka": {"topic": f"{job}-{name}"}} for name in ("out", further, "errors", "late")}
+        changes[job] = {"sinks": sinks}
+    environment = environment_with(folder, [{"name": "shared", "jobs": list(jobs)}], changes)
+    build = f'def build(job):\n    rows = job.source("in")\n{outputs.replace("SINK", sink)}'
+    (folder / f"{first}_app.py").write_text(f"PARALLELISM = 4\n\n\n{build}", "utf-8")
+    return environment
+
+
+TWO = '    job.write(rows, "out")\n    job.write(rows, "SINK")\n'
+ONE = '    job.write(rows, {"out": None, "SINK": None})\n'
+
+
+@pytest.mark.parametrize(
+    "jobs",
+    [
+        pytest.param({"a": "b-c", "a-b": "c"}, id="of the same name"),
+        pytest.param({"a": "b", "a-b": "c"}, id="that of the other's first query"),
+        pytest.param({"a": "b-d", "a-b": "c"}, id="beginning as the other's"),
+    ],
+)
+def test_queries_whose_metrics_would_be_taken_for_another_jobs_are_refused_at_the_line_of_the_job(
+    jobs: dict[str, str], tmp_path: Path
+) -> None:
+    (fault,) = faults(_with_metrics(tmp_path, jobs, TWO))
+    assert fault.code == "INF-088" and fault.given == f"a with the sink {jobs['a']}, and a-b"
+    assert fault.at is not None and fault.at.line is not None
+    assert Path(fault.at.file).read_text("utf-8").splitlines()[fault.at.line - 1].strip() == "- a"
+
+
+@pytest.mark.parametrize(
+    ("jobs", "outputs"),
+    [
+        pytest.param({"a": "b-c", "a-b": "c"}, ONE, id="one query, named as the job"),
+        pytest.param({"a": "bc", "a-b": "c"}, TWO, id="another word"),
+        pytest.param({"a": "c", "a-b": "d"}, TWO, id="another sink"),
+    ],
+)
+def test_jobs_of_similar_names_share_a_session(jobs: dict[str, str], outputs: str, tmp_path: Path) -> None:
+    assert plans(_with_metrics(tmp_path, jobs, outputs)).sessions

@@ -14,6 +14,7 @@ import pytest
 import yaml
 
 from penstock.infra.environment_file import load
+from penstock.infra.parts.existing_cluster import ExistingCluster
 from penstock.infra.parts.network import ExistingNetwork
 from penstock.jobs.spec import load as load_spec
 from penstock.scripts.cli.command import main
@@ -25,6 +26,7 @@ from penstock.scripts.repository.writing import write
 ANSWERS = Answers(name="page-stats", account="123456789012", region="us-east-1")
 SUBNETS = ["subnet-0123456789abcdef0", "subnet-0123456789abcdef1"]
 VPC = ExistingNetwork.model_validate({"vpcId": "vpc-0123456789abcdef0", "cidr": "10.7.0.0/16", "privateSubnetIds": SUBNETS})
+OF_VPC = ["--vpc", VPC.vpc_id, "--vpc-cidr", VPC.cidr, "--private-subnets", ",".join(SUBNETS)]
 
 
 def _files(folder: Path) -> Mapping[str, str]:
@@ -71,6 +73,13 @@ def test_it_writes_a_repository_and_overwrites_none(tmp_path: Path, capsys: pyte
         (["--vpc", "vpc-1"], "--vpc"),
         (["--vpc-cidr", "10.0.0.0/16"], "--vpc"),
         (["--vpc", "vpc-0123456789abcdef0", "--vpc-cidr", "10.0.0.0/16"], "2 to 6 private subnets"),
+        (["--cluster", "platform"], "--vpc = ''"),
+        ([*OF_VPC, "--cluster", "platform"], "--node-role = None"),
+        ([*OF_VPC, "--cluster", "platform", "--node-role", "a/b"], "--node-role = 'a/b'"),
+        ([*OF_VPC, "--cluster", "platform", "--karpenter", "create", "--node-role", "nodes"], "no nodeRole"),
+        ([*OF_VPC, "--cluster", "-", "--karpenter", "create"], "--cluster = '-'"),
+        ([*OF_VPC, "--cluster", "platform", "--karpenter", "create", "--cluster-version", "2"], "--cluster-version = '2'"),
+        ([*OF_VPC, "--node-role", "nodes"], "--cluster = ''"),
     ],
 )
 def test_a_wrong_answer_is_refused_and_nothing_is_made(
@@ -130,6 +139,49 @@ def test_on_a_terminal_it_asks_for_what_is_not_given(
     assert environment.spec.account == "123456789012"
     assert environment.spec.kafka is not None and environment.spec.kafka.kind == "express"
     assert environment.spec.network is not None and environment.spec.network.existing == VPC
+
+
+@pytest.mark.parametrize(
+    ("answers", "expected"),
+    [
+        (
+            ["platform", "1.34", "", "nodes"],
+            ("1.34", ExistingCluster.model_validate({"name": "platform", "karpenter": "existing", "nodeRole": "nodes"})),
+        ),
+        (["platform", "", "create"], ("1.35", ExistingCluster.model_validate({"name": "platform", "karpenter": "create"}))),
+        ([""], ("1.35", None)),
+    ],
+    ids=["with Karpenter", "without Karpenter", "a new one"],
+)
+def test_on_a_terminal_it_asks_for_a_cluster_in_an_existing_vpc(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, answers: list[str], expected: tuple[str, ExistingCluster | None]
+) -> None:
+    stdin = _Terminal("\n".join(["", "", "", "", *answers]) + "\n")
+    monkeypatch.setattr("sys.stdin", stdin)
+    assert main(["init", str(tmp_path / "page-stats"), *OF_VPC]) == 0
+    assert stdin.read() == ""
+    environment = load(tmp_path / "page-stats/environments/production.yaml")
+    assert environment.spec.eks is not None
+    assert (environment.spec.eks.version, environment.spec.eks.existing) == expected
+
+
+@pytest.mark.parametrize("words", [["--node-role", "nodes"], ["--karpenter", "create"]], ids=["with Karpenter", "without Karpenter"])
+def test_production_runs_in_an_existing_cluster_and_dev_in_one_of_its_own(tmp_path: Path, words: list[str]) -> None:
+    assert _init(str(tmp_path / "new")) == 0
+    assert _init(str(tmp_path / "shared"), *OF_VPC, "--cluster", "platform", *words) == 0
+    new, production, dev = (
+        load(tmp_path / f"{name}.yaml")
+        for name in ("new/environments/production", "shared/environments/production", "shared/environments/dev")
+    )
+    assert production.existing_cluster is not None and production.existing_cluster.name == "platform"
+    assert [one.spec.network.existing for one in (production, dev) if one.spec.network is not None] == [VPC, VPC]
+    assert new.spec.eks is not None and production.spec.eks is not None and dev.spec.eks is not None
+    assert (production.spec.eks.version, production.spec.eks.admins) == (new.spec.eks.version, new.spec.eks.admins)
+    # A cluster has room for one environment.
+    assert dev.existing_cluster is None and dev.spec.eks.public_access_cidrs
+    # An emulated AWS has no cluster of others.
+    assert 'aws_stacks("dev")' in (tmp_path / "shared/environments/test_stacks.py").read_text("utf-8")
+    assert 'aws_stacks("production")' in (tmp_path / "new/environments/test_stacks.py").read_text("utf-8")
 
 
 def test_all_wrong_answers_are_said_at_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
