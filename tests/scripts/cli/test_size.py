@@ -311,7 +311,7 @@ def test_with_the_limit_that_is_proposed_it_carries_them(seven: Path, tmp_path: 
 def test_the_json_has_nodes_cost_state_and_spot_and_with_a_load_throughput() -> None:
     document = as_json(SPEC)
     nodes = document["nodes"]
-    assert set(nodes) == {"environment", "region", "catalogDate", "oneBatch", "staged"}
+    assert set(nodes) == {"environment", "region", "catalogDate", "oneBatch", "rootVolume", "staged"}
     for order in (nodes["oneBatch"], nodes["staged"]):
         assert set(order) == {"groups", "nodes", "unschedulable", "reasons"}
         for group in order["groups"]:
