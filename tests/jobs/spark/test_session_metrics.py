@@ -11,6 +11,7 @@ import pytest
 from penstock.infra.manifests.prometheus import Monitoring, configuration
 from penstock.infra.manifests.scraped_job import ScrapedJob
 from penstock.infra.parts.observability import Alarms
+from penstock.jobs.configuration.session import STOP
 from penstock.scripts.emulation.emulated_aws import EmulatedAws
 from penstock.scripts.local.kafka_broker import KafkaBroker
 from penstock.scripts.local.servers.local_server import free_port
@@ -74,8 +75,7 @@ def test_each_job_of_a_session_has_its_own_series(aws: EmulatedAws, kafka: Kafka
         assert not [one for one in found if "penstock_job_" in dict(one)["__name__"]]
 
         # A job that is stopped has gauges, which nobody sets any more, and is seen not to read.
-        (session.folder / "stopped").mkdir()
-        (session.folder / "stopped" / _JOBS[1]).touch()
+        session.ask(_JOBS[1], STOP)
         session.wait("stopped", _JOBS[1])
         wait_for(lambda: by_job(series(), "penstock_reading") == {_JOBS[0]: 1.0, _JOBS[1]: 0.0})
 
