@@ -61,11 +61,6 @@ class SessionSpark:
         except (Py4JError, OSError):
             return True
 
-    @property
-    def ui(self) -> str | None:
-        """URL of Spark's UI; None without one."""
-        return self._session.sparkContext.uiWebUrl
-
     @contextmanager
     def gateway(self) -> Iterator[Gateway]:
         """A gateway to a Spark session of its own, for one process; what that has left running is ended with it."""

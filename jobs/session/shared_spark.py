@@ -56,7 +56,7 @@ class SharedSpark:
             SettingOfSession: JOB-113.
         """
         session = attached()
-        self._apply(session, {**spark_session.FIXED, **conf})
+        apply_settings(session, self._job, {**spark_session.FIXED, **conf})
         context = session.sparkContext
         context.setLocalProperty(_POOL, self._job)
         context.environment[IDLE_S_VARIABLE] = f"{_IDLE_S:g}"
@@ -75,22 +75,34 @@ class SharedSpark:
     def abort(self) -> None:
         """As `penstock.jobs.driver.spark.DriverSpark.abort`, and as `stop`."""
 
-    def _apply(self, session: SparkSession, conf: Mapping[str, str]) -> None:
-        differing = list(self._set(session, conf))
-        if differing:
-            raise SettingOfSession(
-                path=f"job {self._job}",
-                given="; ".join(differing),
-                need="the values of the session: these settings are of Spark as a whole, which all jobs of a session share",
-                fix="give all jobs of the session the same values, or run this one outside of the session",
-            )
 
-    def _set(self, session: SparkSession, conf: Mapping[str, str]) -> Iterator[str]:
-        """Sets what a session can have; the settings that it can't have, where Spark's own value is another."""
-        for key, value in conf.items():
-            own = session.conf.get(key, None)
-            if own != value and not (key.startswith(_OF_A_SESSION) and _is_set(session, key, value)):
-                yield f"{key}: {value} (session: {own})"
+def apply_settings(session: SparkSession, job: str, conf: Mapping[str, str]) -> None:
+    """Sets the settings of a job in its Spark session.
+
+    Args:
+        session: of the job, in the Spark that it shares.
+        job: its name, for the error.
+        conf: its settings.
+
+    Raises:
+        SettingOfSession: JOB-113, for those that Spark has once for all sessions, where Spark's own value is another.
+    """
+    differing = list(_differing(session, conf))
+    if differing:
+        raise SettingOfSession(
+            path=f"job {job}",
+            given="; ".join(differing),
+            need="the values of the session: these settings are of Spark as a whole, which all jobs of a session share",
+            fix="give all jobs of the session the same values, or run this one outside of the session",
+        )
+
+
+def _differing(session: SparkSession, conf: Mapping[str, str]) -> Iterator[str]:
+    """Sets what a session can have; the settings that it can't have, where Spark's own value is another."""
+    for key, value in conf.items():
+        own = session.conf.get(key, None)
+        if own != value and not (key.startswith(_OF_A_SESSION) and _is_set(session, key, value)):
+            yield f"{key}: {value} (session: {own})"
 
 
 def _is_set(session: SparkSession, key: str, value: str) -> bool:

@@ -24,12 +24,18 @@ from penstock.jobs.configuration.session import SPEC, AppArchive, SessionConfigu
 from penstock.scripts import layout
 from penstock.scripts.emulation.emulated_aws import EmulatedAws
 from penstock.scripts.local import driver_conf
-from tests.jobs.spark.running import CHECKPOINTS, OUTPUT, TestedJob
+from penstock.scripts.local.kafka_broker import KafkaBroker
+from tests.jobs.spark.running import CHECKPOINTS, OUTPUT, Surroundings, TestedJob
 
 if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
 
 _LIMIT_S = 100
+
+
+def without_spark(kafka: KafkaBroker, s3: S3Client, folder: Path) -> Surroundings:
+    """Surroundings of jobs whose session has a Spark of its own."""
+    return Surroundings(session=None, brokers=kafka.address, s3=s3, folder=folder)  # type: ignore[arg-type]
 
 
 def archived(s3: S3Client, job: str, **modules: str) -> AppArchive:

@@ -11,8 +11,7 @@ import pytest
 
 from penstock.scripts.emulation.emulated_aws import EmulatedAws
 from penstock.scripts.local.kafka_broker import KafkaBroker
-from tests.jobs.spark.running import Surroundings
-from tests.jobs.spark.sessions import archived, children, running, session_job
+from tests.jobs.spark.sessions import archived, children, running, session_job, without_spark
 from tests.kube.evidence import wait_for
 
 if TYPE_CHECKING:
@@ -35,7 +34,7 @@ def _jvm(pid: int) -> int:
 # It starts a driver of its own, with a process for each job: longer than the tier spark has for it.
 @pytest.mark.chaos
 def test_a_session_whose_jvm_dies_ends_with_its_jobs(aws: EmulatedAws, kafka: KafkaBroker, s3: S3Client, tmp_path: Path) -> None:
-    around = Surroundings(session=None, brokers=kafka.address, s3=s3, folder=tmp_path)  # type: ignore[arg-type]
+    around = without_spark(kafka, s3, tmp_path)
     jobs = {name: around.job("app_of_job", sources={"a": 1}, name=name, trigger="1s") for name in _JOBS}
     first = {name: session_job(job, archived(s3, name, app_of_job=_APP)) for name, job in jobs.items()}
     with running(aws, tmp_path / "run", first, code=5) as session:

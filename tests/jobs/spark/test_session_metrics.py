@@ -17,7 +17,7 @@ from penstock.scripts.local.kafka_broker import KafkaBroker
 from penstock.scripts.local.servers.local_server import free_port
 from tests.infra.manifests.relabelled import Labels, by_job, kept
 from tests.jobs.spark.running import Surroundings, TestedJob
-from tests.jobs.spark.sessions import archived, running, session_job
+from tests.jobs.spark.sessions import archived, running, session_job, without_spark
 from tests.kube.evidence import wait_for
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ def _job(around: Surroundings, name: str) -> TestedJob:
 # It starts a driver of its own, with a process for each job: longer than the tier spark has for it.
 @pytest.mark.chaos
 def test_each_job_of_a_session_has_its_own_series(aws: EmulatedAws, kafka: KafkaBroker, s3: S3Client, tmp_path: Path) -> None:
-    around = Surroundings(session=None, brokers=kafka.address, s3=s3, folder=tmp_path)  # type: ignore[arg-type]
+    around = without_spark(kafka, s3, tmp_path)
     jobs = {name: _job(around, name) for name in _JOBS}
     first = {name: session_job(job, archived(s3, name, app_of_job=_APP)) for name, job in jobs.items()}
     monitoring = Monitoring("test", "us-east-1", (ScrapedJob("small-jobs", "driver", False, 1000, _JOBS),), Alarms(), 4, None, {}, [])

@@ -9,7 +9,7 @@ from penstock.jobs.configuration.session import STOP
 from penstock.scripts.emulation.emulated_aws import EmulatedAws
 from penstock.scripts.local.kafka_broker import KafkaBroker
 from tests.jobs.spark.running import Surroundings, TestedJob
-from tests.jobs.spark.sessions import RunningSession, archived, running, session_job
+from tests.jobs.spark.sessions import RunningSession, archived, running, session_job, without_spark
 
 if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
@@ -31,11 +31,6 @@ def _helper(mark: str) -> str:
     return f"def marked(user):\n    return '{mark}' + user\n"
 
 
-def _around(kafka: KafkaBroker, s3: S3Client, folder: Path) -> Surroundings:
-    # The session under test has a Spark of its own.
-    return Surroundings(session=None, brokers=kafka.address, s3=s3, folder=folder)  # type: ignore[arg-type]
-
-
 def _job(around: Surroundings, name: str) -> TestedJob:
     return around.job("app_of_job", sources={"a": 1}, name=name, trigger="1s")
 
@@ -52,7 +47,7 @@ def _wait_for(session: RunningSession, job: TestedJob, *users: str) -> None:
 
 
 def test_a_changed_app_and_a_failure_leave_the_other_jobs_alone(aws: EmulatedAws, kafka: KafkaBroker, s3: S3Client, tmp_path: Path) -> None:
-    around = _around(kafka, s3, tmp_path)
+    around = without_spark(kafka, s3, tmp_path)
     one, two = _job(around, "session-one"), _job(around, "session-two")
     first = {job.name: session_job(job, archived(s3, job.name, app_of_job=_APP, helper_of_app=_helper("a-"))) for job in (one, two)}
     with running(aws, tmp_path / "run", first) as session:
