@@ -48,6 +48,11 @@ _MOST_PROCESSES = {"fast": 8, "spark": 2, "executors": 2}
 _WAITING_PROCESSES = {"emulated": 4}
 # Tiers that run beside each other if both are asked for: each keeps one core busy, and waits for its servers for much of the time.
 _TOGETHER = ("localstack", "kube")
+# After so many seconds a test's process says where each of its threads stands and exits, and xdist reports the test as failed. Above the
+# longest limit of a tier's tests, which pytest-timeout keeps by an exception: it can't end a test whose threads wait for each other. In the
+# tiers that are not here tests may take hours.
+# Source: pytest's reference, ``faulthandler_timeout`` and ``faulthandler_exit_on_timeout``.
+_HANGS_S = {"fast": 660, "spark": 1_320, "executors": 1_320, "emulated": 1_320, "localstack": 3_000, "kube": 3_000}
 # Source: pytest-xdist's documentation, "Running tests across multiple CPUs".
 _AUTO = "PYTEST_XDIST_AUTO_NUM_WORKERS"
 # Source: pytest's reference, "Exit codes".
@@ -190,7 +195,16 @@ def _parallel(tiers: Sequence[str]) -> tuple[str, ...]:
     most = len(tiers) if len(tiers) > 1 else one
     # The conftest puts the tests of the first tier first: its longest file begins at once.
     order = ("--no-loadscope-reorder",) if len(tiers) > 1 else ()
-    return ("-p", "xdist", "-n", "auto", "--maxprocesses", str(most), "--dist", "loadfile", *order) if most else ()
+    # A new process in the place of one that crashed would begin with the same test.
+    crashes = ("--max-worker-restart", "0")
+    return ("-p", "xdist", "-n", "auto", "--maxprocesses", str(most), "--dist", "loadfile", *order, *crashes) if most else ()
+
+
+def _limit(tiers: Sequence[str]) -> tuple[str, ...]:
+    """pytest's options for the end of a test that hangs; none where there is no limit."""
+    if not all(tier in _HANGS_S for tier in tiers):
+        return ()
+    return ("-o", f"faulthandler_timeout={max(_HANGS_S[tier] for tier in tiers)}", "-o", "faulthandler_exit_on_timeout=true")
 
 
 def _environment(tiers: Sequence[str]) -> Mapping[str, str]:
@@ -203,7 +217,8 @@ def _run_tiers(tiers: Sequence[str], arguments: Sequence[str], interrupts: _Inte
     with tempfile.TemporaryDirectory(prefix="penstock-tests-") as folder:
         report = Path(folder) / "report.xml"
         parallel = _parallel(tiers)
-        command = [sys.executable, "-m", "pytest", "-m", EITHER.join(tiers), *parallel, f"--junitxml={report}", *arguments]
+        options = [*parallel, *_limit(tiers), f"--junitxml={report}"]
+        command = [sys.executable, "-m", "pytest", "-m", EITHER.join(tiers), *options, *arguments]
         code = interrupts.run(command, environment=_environment(tiers), whole_group=bool(parallel))
         if code == _NO_TESTS_COLLECTED:
             return Outcome()

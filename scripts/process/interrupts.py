@@ -2,7 +2,8 @@
 
 Python raises an interrupt between any two instructions of the main thread, a library's among them, and some have a bare ``except``: the
 standard library's ``copyreg._slotnames``, which every ``copy.copy`` of a dictionary calls, has one. An interrupt that arrives there is
-gone, and the verb goes on as if nobody had asked it to end.
+gone, and the verb goes on as if nobody had asked it to end. One that arrives just before a wait is not lost either:
+`penstock.scripts.process.waking`.
 """
 
 from __future__ import annotations
@@ -10,7 +11,6 @@ from __future__ import annotations
 import os
 import signal
 import threading
-import time
 import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -18,8 +18,7 @@ from queue import SimpleQueue
 from types import FrameType
 from typing import NoReturn
 
-# How soon a signal is sent again that did not wake the main thread, in seconds.
-_AGAIN_S = 0.05
+from penstock.scripts.process.waking import woken_by_signals
 
 
 class _Token:
@@ -61,7 +60,8 @@ def heard() -> Iterator[None]:
     if before[signal.SIGINT] is signal.default_int_handler:
         signal.signal(signal.SIGINT, _interrupt)
     try:
-        yield
+        with woken_by_signals():
+            yield
     finally:
         taken()
         for number, handler in before.items():
@@ -96,7 +96,5 @@ def _watched(number: int) -> KeyboardInterrupt:
 
 def _send_again() -> None:
     while (swallowed := _swallowed.get()) is not None:
-        # One that arrives just before the main thread waits for something does not wake it; the next one does.
-        while swallowed is _on_its_way:
+        if swallowed is _on_its_way:
             os.kill(os.getpid(), swallowed.number)
-            time.sleep(_AGAIN_S)

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from typing import TypeVar
+
+from penstock.scripts.process.waking import woken_by_signals
 
 # Most of what Terraform takes is the provider's own waiting.
 AT_A_TIME = 4
@@ -25,7 +27,7 @@ def in_order(
         after: stack -> the stacks that it comes after; no cycles.
         do: called with a stack, in a thread; a stack whose predecessor has failed is left out.
         at_a_time: number of threads.
-        interrupt: called if this thread is interrupted; ends the calls that run, waits for their end, and makes those to come fail.
+        interrupt: called if this thread's wait is interrupted; ends the calls that run, waits for their end, and makes those to come fail.
 
     Returns:
         Stack -> result.
@@ -43,14 +45,16 @@ def in_order(
 
     # Who waits for another holds a thread: those without anything to wait for are submitted first, and end in any case.
     names = sorted(after, key=lambda name: _depth(after, name))
-    with ThreadPoolExecutor(at_a_time) as pool:
+    with woken_by_signals(), ThreadPoolExecutor(at_a_time) as pool:
         try:
             for name in names:
                 futures[name] = pool.submit(wait_and_do, name)
-            return {name: future.result() for name, future in futures.items()}
-        except KeyboardInterrupt:
+            wait(futures.values())
+        except BaseException:
+            # Whatever ends this wait: the pool waits for the calls.
             interrupt()
             raise
+        return {name: future.result() for name, future in futures.items()}
 
 
 def reverse(after: Mapping[str, Sequence[str]]) -> dict[str, tuple[str, ...]]:

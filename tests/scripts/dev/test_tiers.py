@@ -134,6 +134,16 @@ def test_failures_and_errors_count_as_failed(tree: Tree) -> None:
     assert said.splitlines()[-1] == "2 passed, 2 failed, 0 skipped"
 
 
+def test_one_that_hangs_and_swallows_its_limit_is_a_failure_that_says_where(tree: Tree) -> None:
+    swallows = "try: threading.Event().wait()\n    finally: threading.Event().wait()"
+    tree.write("tests/test_hanging.py", f"import threading\ndef test_hanging():\n    {swallows}\n")
+    limits = ("-p", "pytest_timeout", "-o", "timeout=0.2", "-o", "faulthandler_timeout=1")
+    code, said = tree.run("--tier", "fast", "--", *limits, environment=TWO_CORES)
+    assert (code, said.splitlines()[-1]) == (1, "2 passed, 1 failed, 0 skipped"), said
+    assert "in test_hanging" in said
+    assert "crashed while running 'tests/test_hanging.py::test_hanging'" in said
+
+
 def test_a_file_that_can_not_be_read_is_a_failure(tree: Tree) -> None:
     tree.write("tests/test_bad.py", "import no_module_of_this_name\n")
     code, said = tree.run("--tier", "fast")

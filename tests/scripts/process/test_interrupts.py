@@ -6,11 +6,15 @@ import copyreg
 import gc
 import signal
 import threading
+import time
+from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from penstock.scripts.process import interrupts
+from tests.main_thread import until_it_waits
 
 pytestmark = pytest.mark.fast
 LONG_S = 30.0
@@ -51,6 +55,32 @@ def test_an_interrupt_that_a_library_swallows_is_raised_again(number: signal.Sig
         _swallow(number)
         _go_on()
         pytest.fail("the interrupt was lost")
+
+
+def test_an_interrupt_that_does_not_wake_the_main_thread_ends_its_wait() -> None:
+    """One that arrives just before the wait does not, nor one in another thread, of which that can be made sure."""
+
+    def press_ctrl_c() -> None:
+        until_it_waits()
+        signal.pthread_kill(threading.get_ident(), signal.SIGINT)
+
+    began_s = time.monotonic()
+    with pytest.raises(KeyboardInterrupt), interrupts.heard():
+        threading.Thread(target=press_ctrl_c).start()
+        _go_on()
+    assert time.monotonic() - began_s < LONG_S, "the interrupt came once the wait was over"
+
+
+def test_what_wakes_the_main_thread_leaves_nothing_behind() -> None:
+    def left() -> tuple[object, ...]:
+        descriptor = signal.set_wakeup_fd(-1)
+        signal.set_wakeup_fd(descriptor)
+        return descriptor, signal.getsignal(signal.SIGURG), threading.active_count(), len(list(Path("/dev/fd").iterdir()))
+
+    before = left()
+    with suppress(KeyboardInterrupt), interrupts.heard():
+        signal.raise_signal(signal.SIGINT)
+    assert left() == before
 
 
 def test_it_is_raised_once_for_who_takes_it() -> None:

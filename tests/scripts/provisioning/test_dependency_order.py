@@ -1,12 +1,16 @@
 from __future__ import annotations
 
+import os
 import signal
 import threading
 
 import pytest
 
 from penstock.scripts.provisioning.dependency_order import in_order, reverse
+from tests.main_thread import until_it_waits
 
+# For what nothing here takes as long as.
+LIMIT_S = 30
 AFTER = {"charts": ("cluster", "kafka"), "cluster": ("network",), "kafka": ("network",), "network": (), "registry": ()}
 
 
@@ -45,22 +49,25 @@ def test_what_depends_on_a_failure_is_left_out_and_the_rest_ends() -> None:
     assert sorted(done) == ["kafka", "network", "registry"]
 
 
-def test_an_interrupt_ends_the_calls_that_run_before_it_is_passed_on() -> None:
-    runs, asked_to_end, ended, main = threading.Event(), threading.Event(), threading.Event(), threading.main_thread().ident
+@pytest.mark.parametrize("wakes", [True, False], ids=["that wakes the main thread", "that does not"])
+def test_an_interrupt_ends_the_calls_that_run_before_it_is_passed_on(wakes: bool) -> None:
+    runs, asked_to_end, ended = threading.Event(), threading.Event(), threading.Event()
 
     def do(name: str) -> None:
         runs.set()
-        asked_to_end.wait()
+        assert asked_to_end.wait(LIMIT_S)
         ended.set()
 
     def press_ctrl_c() -> None:
-        runs.wait()
-        assert main is not None
-        signal.pthread_kill(main, signal.SIGINT)
+        assert runs.wait(LIMIT_S)
+        until_it_waits()
+        # In a thread that does not wait it is like one that arrives just before the main thread waits.
+        to = threading.main_thread() if wakes else threading.current_thread()
+        signal.pthread_kill(to.ident or 0, signal.SIGINT)
 
     def interrupt() -> None:
         asked_to_end.set()
-        ended.wait()
+        assert ended.wait(LIMIT_S)
 
     presser = threading.Thread(target=press_ctrl_c)
     presser.start()
@@ -68,6 +75,29 @@ def test_an_interrupt_ends_the_calls_that_run_before_it_is_passed_on() -> None:
         in_order({"network": ()}, do, interrupt=interrupt)
     presser.join()
     assert ended.is_set()
+
+
+def test_whatever_ends_the_wait_for_them_the_calls_that_run_are_ended() -> None:
+    """As the limit of a test does."""
+    asked_to_end = threading.Event()
+
+    def do(name: str) -> None:
+        os.kill(os.getpid(), signal.SIGUSR1)
+        assert asked_to_end.wait(LIMIT_S)
+
+    class TookTooLong(BaseException):
+        pass
+
+    def end(*_: object) -> None:
+        raise TookTooLong
+
+    before = signal.signal(signal.SIGUSR1, end)
+    try:
+        with pytest.raises(TookTooLong):
+            in_order({"network": ()}, do, interrupt=asked_to_end.set)
+    finally:
+        signal.signal(signal.SIGUSR1, before)
+    assert asked_to_end.is_set()
 
 
 def test_backwards_a_destroy() -> None:
