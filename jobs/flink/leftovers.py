@@ -38,6 +38,9 @@ _POD_TEMPLATE = (
     "labels, volumes, sidecars, node selectors and tolerations come from the environment (its NodePools and the driver's manifest)"
 )
 _SAVEPOINT = "Spark cannot read Flink's savepoints: the first run starts with empty state, from the sources' starting offsets"
+# Of the metadata that kubectl prints: what the API server and the operator write, which no spec has.
+# Source: Kubernetes API reference, ObjectMeta.
+_OF_A_LIVE_OBJECT = frozenset({"creationTimestamp", "finalizers", "generation", "managedFields", "resourceVersion", "uid"})
 # Field of the deployment -> its note.
 _FIELDS: dict[Path_, str] = {
     ("status",): "reported by the operator, not part of the desired state",
@@ -119,7 +122,7 @@ def leftovers(file: DeploymentFile) -> Iterator[tuple[Path_, str, str]]:
             if place in _FIELDS or name not in known_fields(path):
                 yield place, file.document.given(place), _FIELDS.get(place, _UNKNOWN_FIELD)
     for name in mapping_at(file.document, ("metadata",)):
-        if name != "name":
+        if name != "name" and name not in _OF_A_LIVE_OBJECT:
             place = ("metadata", name)
             yield place, file.document.given(place), "namespace and labels come from the environment"
     for key, place in file.places.items():

@@ -12,6 +12,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -95,7 +96,8 @@ class SessionConversion(BaseModel):
 
 
 def documents(paths: Sequence[Path]) -> list[Document]:
-    """The documents of files, each of which may have several; the lines of each are those of its file.
+    """The documents of files, each of which may have several, or the items of a List as `kubectl get -o yaml` prints it; the lines of each
+    are those of its file.
 
     Raises:
         PenstockError: SPEC-001 to SPEC-003 and SPEC-011.
@@ -114,7 +116,20 @@ def _documents(path: Path) -> Iterator[Document]:
     filled = [part for part in parts if any(line.strip() and not line.lstrip().startswith("#") for line in part.splitlines())]
     # A file without any is refused as such.
     for part in filled if begun or len(filled) > 1 else [text]:
-        yield parse_text(part, str(path))
+        yield from _items(parse_text(part, str(path)))
+
+
+def _items(document: Document) -> Iterator[Document]:
+    """The objects of a List; any other document itself. Source: Kubernetes API Concepts, "Collections"."""
+    data = document.data
+    items = data.get("items") if isinstance(data, dict) and data.get("kind") == "List" else None
+    if not isinstance(items, list) or not items:
+        yield document
+        return
+    for number, item in enumerate(items):
+        head = ("items", number)
+        places = {path[2:]: place for path, place in document.places.items() if path[:2] == head}
+        yield replace(document, data=item, places=places)
 
 
 def is_session(given: Sequence[Document]) -> bool:

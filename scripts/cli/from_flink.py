@@ -15,7 +15,8 @@ from typing import Any
 
 import yaml
 
-from penstock.jobs.flink.conversion import Conversion, convert
+from penstock.jobs.flink.conversion import Conversion, conversion
+from penstock.jobs.flink.deployment import understand
 from penstock.jobs.flink.session import SessionConversion, convert_session, documents, is_session
 from penstock.scripts.cli.output import as_text
 from penstock.scripts.errors import SpecNotWritten
@@ -41,7 +42,7 @@ def run(paths: Sequence[Path], output: str, out: Path | None = None) -> int:
 
     Args:
         paths: of the FlinkDeployment; or of a session cluster and all its FlinkSessionJobs, in one file or several.
-        output: as of `run_job`.
+        output: ``table`` for both, ``yaml`` for the spec alone, ``json`` for both with the notes.
         out: a file that the spec is also written to; of a session a folder for all of them.
 
     Returns:
@@ -54,24 +55,23 @@ def run(paths: Sequence[Path], output: str, out: Path | None = None) -> int:
     given = documents(paths)
     if is_session(given):
         return _run_session(convert_session(given), output, out)
-    return run_job(paths[0], output, out)
+    return _run_job(conversion(understand(given[0], paths[0])), output, out)
 
 
-def run_job(path: Path, output: str, out: Path | None = None) -> int:
+def _run_job(made: Conversion, output: str, out: Path | None) -> int:
     """Prints the comparison and the spec.
 
     Args:
-        path: of the FlinkDeployment.
-        output: ``table`` for both, ``yaml`` for the spec alone, ``json`` for both with the notes.
+        made: of the FlinkDeployment.
+        output: as of `run`.
         out: a file that the spec is also written to.
 
     Returns:
         0, or 3 if Spark's plan is infeasible; everything is printed anyway.
 
     Raises:
-        PenstockError: as `penstock.jobs.flink.conversion.convert`; USE-030 for a spec that cannot be written.
+        PenstockError: USE-030 for a spec that cannot be written.
     """
-    made = convert(path)
     planned = plan(made.targets)
     rows = compare(made.flink, planned, _trigger_ms(made))
     if out is not None:

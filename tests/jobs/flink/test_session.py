@@ -90,6 +90,28 @@ def test_the_documents_may_be_in_one_file_or_in_several_in_any_order(texts: tupl
     assert [job.document for job in made.jobs] == [job.document for job in converted(tmp_path, TEXT).jobs]
 
 
+def as_list(*texts: str) -> str:
+    """As `kubectl get -o yaml` prints objects."""
+    live = {"status": {"lifecycleState": "STABLE"}}
+    objects = [{**yaml.safe_load(text), **live} for text in texts]
+    for one in objects:
+        one["metadata"].update(creationTimestamp="2026-11-24T10:00:00Z", namespace="flink", resourceVersion="1", uid="0-1")
+    text: str = yaml.safe_dump({"apiVersion": "v1", "items": objects, "kind": "List", "metadata": {"resourceVersion": ""}})
+    return text
+
+
+def test_what_kubectl_prints_of_a_cluster_is_read_with_its_lines(tmp_path: Path) -> None:
+    made = converted(tmp_path, as_list(CLICKS, CLUSTER, ERROR_LOGS))
+    assert [job.document for job in made.jobs] == [job.document for job in converted(tmp_path, TEXT).jobs]
+    left = {note.path for note in made.jobs[0].notes}
+    assert "metadata.namespace" in left and not left & {"metadata.uid", "metadata.resourceVersion", "metadata.creationTimestamp"}
+    text = as_list(CLUSTER, CLICKS.replace("parallelism: 2", "parallelism: 0"))
+    line = text.splitlines().index("      parallelism: 0") + 1
+    assert refused(tmp_path, text) == [("SPEC-005", f"0.yaml:{line}")]
+    assert refused(tmp_path, "apiVersion: v1\nkind: List\nitems: []\n", CLUSTER)[0] == ("SPEC-020", "0.yaml:2")
+    assert refused(tmp_path, "apiVersion: v1\nkind: List\nitems: [5]\n", CLUSTER)[0][1] == "0.yaml:3"
+
+
 def test_notes_have_the_line_of_their_file_and_its_name_if_it_is_another_one(tmp_path: Path) -> None:
     notes = {note.path: (note.file.removeprefix(f"{tmp_path}/"), note.line) for note in converted(tmp_path, CLUSTER, CLICKS).jobs[0].notes}
     assert notes["spec.image"] == ("0.yaml", 6)

@@ -31,6 +31,16 @@ def test_yaml_is_the_spec_alone_so_that_it_can_be_redirected(capsys: Printed, tm
     assert (spec.parallelism, spec.executor.slots, spec.executor.memory, spec.executor.cores) == (91, 13, 2048, 1000)
 
 
+def test_a_deployment_is_read_from_a_list_too(capsys: Printed, tmp_path: Path) -> None:
+    assert run([SEVEN], "json") == 0
+    alone = json.loads(capsys.readouterr().out)
+    file = tmp_path / "live.json"
+    file.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": [yaml.safe_load(SEVEN.read_text("utf-8"))]}))
+    assert run([file], "json") == 0
+    listed = json.loads(capsys.readouterr().out)
+    assert [listed[part] for part in ("spec", "comparison")] == [alone[part] for part in ("spec", "comparison")]
+
+
 def test_the_table_has_both_sides_and_then_the_spec(capsys: Printed) -> None:
     assert run([SEVEN], "table") == 0
     printed = capsys.readouterr()
