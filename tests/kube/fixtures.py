@@ -86,10 +86,14 @@ def s3(tmp_path_factory: pytest.TempPathFactory) -> Iterator[S3Client]:
 @pytest.fixture(scope="session")
 def crds(objects: Objects) -> list[Object]:
     """The CRDs of Karpenter and of the Spark operator, served by the API."""
+    return list(objects.serve(_crds()))
+
+
+def _crds() -> Iterator[Object]:
     files = sorted(CRDS.glob("*.yaml"))
     if not files:
         pytest.skip(f"the CRDs are not in {CRDS.name}/ beside the checkout")
-    return list(objects.serve(document for file in files for document in yaml.safe_load_all(file.read_text("utf-8")) if document))
+    yield from (document for file in files for document in yaml.safe_load_all(file.read_text("utf-8")) if document)
 
 
 @pytest.fixture(scope="session")
@@ -110,13 +114,27 @@ def charts(tmp_path_factory: pytest.TempPathFactory) -> list[Release]:
 
 
 @pytest.fixture(scope="session")
+def chart_kube(tmp_path_factory: pytest.TempPathFactory, tell: Callable[[str], None]) -> Iterator[ApiServer]:
+    """The API that the charts are released into: Helm takes over no namespace and no object that other tests have made."""
+    yield from serving(tmp_path_factory.mktemp("chart-kube"), tell)
+
+
+@pytest.fixture(scope="session")
+def chart_objects(chart_kube: ApiServer) -> Iterator[Objects]:
+    """The objects of that API."""
+    with config.new_client_from_config(config_file=str(chart_kube.kubeconfig)) as made:
+        yield Objects(made)
+
+
+@pytest.fixture(scope="session")
 def released(
-    kube: ApiServer, crds: list[Object], helm: Path, charts: list[Release], tmp_path_factory: pytest.TempPathFactory
+    chart_kube: ApiServer, chart_objects: Objects, helm: Path, charts: list[Release], tmp_path_factory: pytest.TempPathFactory
 ) -> list[Release]:
-    """The same, released into the API."""
+    """The releases of ``charts`` in that API."""
+    chart_objects.serve(_crds())
     folder = tmp_path_factory.mktemp("values")
     for release in charts:
         values = release.values_file(folder)
-        options = ("--namespace", release.namespace, "--values", values, "--kubeconfig", kube.kubeconfig)
+        options = ("--namespace", release.namespace, "--values", values, "--kubeconfig", chart_kube.kubeconfig)
         ran(helm, "install", release.name, release.chart, *options)
     return charts

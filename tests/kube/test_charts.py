@@ -55,23 +55,25 @@ def test_a_value_that_is_no_manifest_is_refused_by_the_charts_schema(helm: Path,
     assert "metadata" in done.stderr
 
 
-def test_all_of_a_release_is_in_the_api(released: list[Release], objects: Objects) -> None:
+def test_all_of_a_release_is_in_the_api(released: list[Release], chart_objects: Objects) -> None:
     for release in released:
         for manifest in release.manifests:
-            assert objects.get(manifest)["metadata"]["labels"]["app.kubernetes.io/managed-by"] == "Helm"
+            assert chart_objects.get(manifest)["metadata"]["labels"]["app.kubernetes.io/managed-by"] == "Helm"
 
 
-def test_no_manifest_has_a_field_that_the_api_does_not_know(released: list[Release], objects: Objects) -> None:
+def test_no_manifest_has_a_field_that_the_api_does_not_know(released: list[Release], chart_objects: Objects) -> None:
     for release in released:
         for manifest in release.given:
-            objects.apply(manifest, dry_run=True)
+            chart_objects.apply(manifest, dry_run=True)
 
 
-def test_a_second_release_changes_no_object(released: list[Release], objects: Objects, kube: ApiServer, helm: Path, tmp_path: Path) -> None:
-    before = versions(released, objects)
+def test_a_second_release_changes_no_object(
+    released: list[Release], chart_objects: Objects, chart_kube: ApiServer, helm: Path, tmp_path: Path
+) -> None:
+    before = versions(released, chart_objects)
     for release in released:
-        upgrade(helm, kube, release, tmp_path)
-    assert versions(released, objects) == before
+        upgrade(helm, chart_kube, release, tmp_path)
+    assert versions(released, chart_objects) == before
 
 
 def test_helm_alone_would_let_a_mistyped_field_pass(

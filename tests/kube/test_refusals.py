@@ -41,13 +41,13 @@ def requirement(**fields: Any) -> Change:
     ids=["operator", "own-label", "restricted-label", "two-values", "no-value", "weight", "budget", "expiry", "no-class", "mistyped"],
 )
 def test_a_wrong_node_pool_is_refused_by_the_rules_of_its_crd(
-    released: list[Release], objects: Objects, change: Change, words: str
+    released: list[Release], chart_objects: Objects, change: Change, words: str
 ) -> None:
     pool = the(released, "NodePool", "executors")
     pool["metadata"]["name"] = "wrong"
     change(pool)
     with pytest.raises(Refused, match=words):
-        objects.apply(pool, dry_run=True)
+        chart_objects.apply(pool, dry_run=True)
 
 
 @pytest.mark.parametrize(
@@ -62,13 +62,13 @@ def test_a_wrong_node_pool_is_refused_by_the_rules_of_its_crd(
     ids=["two-roles", "no-subnets", "two-images", "tokens", "tag"],
 )
 def test_a_wrong_node_class_is_refused_by_the_rules_of_its_crd(
-    released: list[Release], objects: Objects, change: Change, words: str
+    released: list[Release], chart_objects: Objects, change: Change, words: str
 ) -> None:
     node_class = the(released, "EC2NodeClass", "default")
     node_class["metadata"]["name"] = "wrong"
     change(node_class)
     with pytest.raises(Refused, match=words):
-        objects.apply(node_class, dry_run=True)
+        chart_objects.apply(node_class, dry_run=True)
 
 
 @pytest.mark.parametrize(
@@ -83,12 +83,12 @@ def test_a_wrong_node_class_is_refused_by_the_rules_of_its_crd(
     ],
     ids=["mistyped", "other-service", "unselected", "port", "other-role", "quantity"],
 )
-def test_a_wrong_object_of_a_job_is_refused(released: list[Release], objects: Objects, kind: str, change: Change, words: str) -> None:
+def test_a_wrong_object_of_a_job_is_refused(released: list[Release], chart_objects: Objects, kind: str, change: Change, words: str) -> None:
     name = "planned" if kind == "ResourceQuota" else "user-credit-driver"
     manifest = the(released, kind, name)
     change(manifest)
     with pytest.raises(Refused, match=words):
-        objects.apply(manifest, dry_run=True)
+        chart_objects.apply(manifest, dry_run=True)
 
 
 def test_a_kind_without_its_crd_is_refused(objects: Objects) -> None:

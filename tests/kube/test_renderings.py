@@ -55,10 +55,10 @@ def test_a_job_of_the_operator_is_accepted(objects: Objects, crds: list[Object])
     assert by_kind["SparkApplication"]["spec"]["deploymentMode"] == "ClusterMode"
 
 
-def test_every_workload_may_start_its_pods(released: list[Release], objects: Objects) -> None:
+def test_every_workload_may_start_its_pods(released: list[Release], chart_objects: Objects) -> None:
     manifests = [manifest for release in released for manifest in release.given]
     for quota in (manifest for manifest in manifests if manifest["kind"] == "ResourceQuota"):
-        count(objects, quota)
+        count(chart_objects, quota)
     workloads = [manifest for manifest in manifests if manifest["kind"] in WORKLOADS]
     assert {workload["metadata"]["name"] for workload in workloads} >= {
         "user-credit-driver",
@@ -68,7 +68,7 @@ def test_every_workload_may_start_its_pods(released: list[Release], objects: Obj
         "prometheus",
     }
     for workload in workloads:
-        objects.create(pod_of(workload), dry_run=True)
+        chart_objects.create(pod_of(workload), dry_run=True)
 
 
 def test_the_job_of_a_bounded_run_may_start_its_pod(objects: Objects) -> None:

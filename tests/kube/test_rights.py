@@ -25,8 +25,8 @@ def may(objects: Objects, user: str, verb: str, resource: str, namespace: str = 
 
 
 @pytest.mark.parametrize("verb", ["create", "delete", "deletecollection", "get", "list", "patch", "watch"])
-def test_a_driver_may_start_and_end_pods_in_its_own_namespace(released: list[Release], objects: Objects, verb: str) -> None:
-    assert may(objects, DRIVER, verb, "pods")
+def test_a_driver_may_start_and_end_pods_in_its_own_namespace(released: list[Release], chart_objects: Objects, verb: str) -> None:
+    assert may(chart_objects, DRIVER, verb, "pods")
 
 
 @pytest.mark.parametrize(
@@ -42,17 +42,17 @@ def test_a_driver_may_start_and_end_pods_in_its_own_namespace(released: list[Rel
         ("create", "persistentvolumeclaims"),
     ],
 )
-def test_a_driver_may_do_nothing_else_there(released: list[Release], objects: Objects, verb: str, resource: str) -> None:
+def test_a_driver_may_do_nothing_else_there(released: list[Release], chart_objects: Objects, verb: str, resource: str) -> None:
     groups = {"networkpolicies": "networking.k8s.io", "rolebindings": "rbac.authorization.k8s.io", "statefulsets": "apps"}
-    assert not may(objects, DRIVER, verb, resource, group=groups.get(resource, ""))
+    assert not may(chart_objects, DRIVER, verb, resource, group=groups.get(resource, ""))
 
 
 @pytest.mark.parametrize("namespace", ["job-flights", "kube-system", "default", ""])
-def test_a_driver_may_do_nothing_elsewhere(released: list[Release], objects: Objects, namespace: str) -> None:
-    assert not may(objects, DRIVER, "list", "pods", namespace)
-    assert not may(objects, DRIVER, "create", "pods", namespace)
+def test_a_driver_may_do_nothing_elsewhere(released: list[Release], chart_objects: Objects, namespace: str) -> None:
+    assert not may(chart_objects, DRIVER, "list", "pods", namespace)
+    assert not may(chart_objects, DRIVER, "create", "pods", namespace)
 
 
 @pytest.mark.parametrize("verb", ["create", "delete", "get", "list", "watch"])
-def test_an_executor_may_do_nothing(released: list[Release], objects: Objects, verb: str) -> None:
-    assert not may(objects, EXECUTOR, verb, "pods")
+def test_an_executor_may_do_nothing(released: list[Release], chart_objects: Objects, verb: str) -> None:
+    assert not may(chart_objects, EXECUTOR, verb, "pods")
