@@ -5,6 +5,7 @@ The tier executors runs tests of the tier spark once more, on a cluster: those w
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 from collections.abc import Generator
@@ -13,10 +14,11 @@ from pathlib import Path
 
 import pytest
 
-from penstock.scripts.dev.tiers import EITHER, ON_EXECUTORS, TIERS
+from penstock.scripts.dev.tiers import DURATIONS, EITHER, ON_EXECUTORS, TIERS
 
 _TESTS = Path(__file__).resolve().parent
 _LONG = "chaos"
+_DURATIONS = _TESTS.parent / DURATIONS
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -98,13 +100,21 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
 # First, since pytest's own hook of this name drops what `-m` doesn't ask for.
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Gives every test the marker of its tier; those of the tier that is asked for first come first."""
+    """Gives every test the marker of its tier; of the tier that is asked for first, those of the files that take longest come first."""
     tiers = {item: _tier(item) for item in items}
     for item, tier in tiers.items():
         item.add_marker(tier)
     asked = _asked(items[0].config) if items else ()
-    if len(asked) > 1:
-        items.sort(key=lambda item: asked.index(tiers[item]) if tiers[item] in asked else len(asked))
+    if asked:
+        known = _known_seconds(",".join(asked))
+        places = {item: asked.index(tier) if tier in asked else len(asked) for item, tier in tiers.items()}
+        items.sort(key=lambda item: (places[item], -known.get(item.path, 0)))
+
+
+def _known_seconds(tiers: str) -> dict[Path, int]:
+    """File of tests -> seconds that it took when it was recorded."""
+    known = json.loads(_DURATIONS.read_text(encoding="utf-8")) if _DURATIONS.exists() else {}
+    return {_TESTS.parent / file: seconds for file, seconds in known.get(tiers, {}).items()}
 
 
 def pytest_keyboard_interrupt() -> None:

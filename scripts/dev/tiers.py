@@ -6,14 +6,17 @@
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import signal
 import subprocess
 import sys
 import tempfile
 import time
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from pathlib import Path
+from operator import itemgetter
+from pathlib import Path, PurePosixPath
 from types import FrameType
 from typing import NoReturn
 from xml.etree import ElementTree
@@ -55,6 +58,10 @@ _TOGETHER = ("localstack", "kube")
 _HANGS_S = {"fast": 660, "spark": 1_320, "executors": 1_320, "emulated": 1_320, "localstack": 3_000, "kube": 3_000}
 # Source: pytest-xdist's documentation, "Running tests across multiple CPUs".
 _AUTO = "PYTEST_XDIST_AUTO_NUM_WORKERS"
+# Tier -> file of tests -> seconds that it took, of those that take long. They begin first: one that begins last is all that is left.
+DURATIONS = Path("tests") / "durations.json"
+# From how many seconds on a file is recorded.
+_LONG_S = 5
 # Source: pytest's reference, "Exit codes".
 _NO_TESTS_COLLECTED = 5
 
@@ -108,8 +115,8 @@ def _asked_tiers(asked: Sequence[str]) -> tuple[str, ...]:
     return tuple(tier for tier in TIERS if tier in names or "all" in names)
 
 
-def _parse(argv: Sequence[str]) -> tuple[tuple[str, ...], bool, list[str]]:
-    """The tiers to run, whether to list them only, and what goes to pytest."""
+def _parse(argv: Sequence[str]) -> tuple[argparse.Namespace, list[str]]:
+    """The options, with the tiers to run, and what goes to pytest."""
     ours, theirs = list(argv), []
     if "--" in ours:
         at = ours.index("--")
@@ -127,8 +134,11 @@ def _parse(argv: Sequence[str]) -> tuple[tuple[str, ...], bool, list[str]]:
     same = "the same as --tier localstack: LocalStack, without Docker"
     parser.add_argument("--localstack", action="append_const", dest="tier", const="localstack", help=same)
     parser.add_argument("--list", action="store_true", help="say what the tiers are and run nothing")
+    record = f"write to {DURATIONS} how long the files of these tiers took, by which the longest begin first"
+    parser.add_argument("--record-durations", action="store_true", help=record)
     options = parser.parse_args(ours)
-    return _asked_tiers(options.tier), options.list, theirs
+    options.tier = _asked_tiers(options.tier)
+    return options, theirs
 
 
 def _read_report(report: Path) -> Outcome:
@@ -139,6 +149,23 @@ def _read_report(report: Path) -> Outcome:
     skipped = sum(count["skipped"] for count in counts)
     # A test that passes and whose clean-up fails stands in the report as one test with an error.
     return Outcome(passed=max(0, sum(count["tests"] for count in counts) - failed - skipped), failed=failed, skipped=skipped)
+
+
+def _durations(report: Path) -> dict[str, int]:
+    """File of tests -> seconds that it took by pytest's JUnit report, set-up included; of those that take long."""
+    seconds: defaultdict[str, float] = defaultdict(float)
+    for case in ElementTree.parse(report).getroot().iter("testcase"):
+        file = PurePosixPath(*case.get("classname", "").split("."))
+        # The class of a test follows its module.
+        module = file if file.name.startswith("test_") else file.parent
+        seconds[f"{module}.py"] += float(case.get("time", "0"))
+    return {file: round(taken_s) for file, taken_s in sorted(seconds.items(), key=itemgetter(1), reverse=True) if taken_s >= _LONG_S}
+
+
+def _record(tiers: Sequence[str], report: Path) -> None:
+    known = json.loads(DURATIONS.read_text(encoding="utf-8")) if DURATIONS.exists() else {}
+    known[",".join(tiers)] = _durations(report)
+    DURATIONS.write_text(json.dumps(dict(sorted(known.items())), indent=1) + "\n", encoding="utf-8")
 
 
 class _Interrupts:
@@ -193,8 +220,8 @@ def _parallel(tiers: Sequence[str]) -> tuple[str, ...]:
     """pytest-xdist's options for tiers; none where their tests run in one process."""
     one = _MOST_PROCESSES.get(tiers[0]) or _WAITING_PROCESSES.get(tiers[0])
     most = len(tiers) if len(tiers) > 1 else one
-    # The conftest puts the tests of the first tier first: its longest file begins at once.
-    order = ("--no-loadscope-reorder",) if len(tiers) > 1 else ()
+    # The conftest puts the files that take long first.
+    order = ("--no-loadscope-reorder",)
     # A new process in the place of one that crashed would begin with the same test.
     crashes = ("--max-worker-restart", "0")
     return ("-p", "xdist", "-n", "auto", "--maxprocesses", str(most), "--dist", "loadfile", *order, *crashes) if most else ()
@@ -213,7 +240,7 @@ def _environment(tiers: Sequence[str]) -> Mapping[str, str]:
     return {**({_AUTO: waiting} if waiting else {}), **os.environ}
 
 
-def _run_tiers(tiers: Sequence[str], arguments: Sequence[str], interrupts: _Interrupts) -> Outcome:
+def _run_tiers(tiers: Sequence[str], arguments: Sequence[str], interrupts: _Interrupts, *, record: bool) -> Outcome:
     with tempfile.TemporaryDirectory(prefix="penstock-tests-") as folder:
         report = Path(folder) / "report.xml"
         parallel = _parallel(tiers)
@@ -223,6 +250,8 @@ def _run_tiers(tiers: Sequence[str], arguments: Sequence[str], interrupts: _Inte
         if code == _NO_TESTS_COLLECTED:
             return Outcome()
         outcome = _read_report(report) if report.exists() else Outcome()
+        if record and report.exists() and code == 0:
+            _record(tiers, report)
         return outcome.model_copy(update={"ended_badly": code != 0 and outcome.failed == 0})
 
 
@@ -234,7 +263,7 @@ def _words(outcome: Outcome, arguments: Sequence[str]) -> str:
     return "none of these tests" if arguments else "no tests yet"
 
 
-def _run(tiers: Sequence[str], arguments: Sequence[str]) -> int:
+def _run(tiers: Sequence[str], arguments: Sequence[str], *, record: bool) -> int:
     interrupts = _Interrupts()
     lines: list[str] = []
     total = Outcome()
@@ -242,7 +271,7 @@ def _run(tiers: Sequence[str], arguments: Sequence[str]) -> int:
         for tier in beside:
             print(f"== {tier}: {TIERS[tier]}", flush=True)
         started = time.monotonic()
-        outcome = _run_tiers(beside, arguments, interrupts)
+        outcome = _run_tiers(beside, arguments, interrupts, record=record)
         if interrupts.number is not None:
             print("interrupted", file=sys.stderr)
             return 128 + interrupts.number
@@ -265,11 +294,11 @@ def main(argv: Sequence[str]) -> int:
         The exit code: 0 all passed, 1 one failed or there was none, 2 a wrong option, 130 interrupted.
     """
     try:
-        tiers, list_only, arguments = _parse(argv)
-        if list_only:
+        options, arguments = _parse(argv)
+        if options.list:
             print("\n".join(f"{tier:<10} {what}{' (by default)' if tier in DEFAULT else ''}" for tier, what in TIERS.items()))
             return 0
-        return _run(tiers, arguments)
+        return _run(options.tier, arguments, record=options.record_durations)
     except PenstockError as error:
         print(error.render(), file=sys.stderr)
         return error.exit_code

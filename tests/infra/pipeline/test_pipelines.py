@@ -151,7 +151,7 @@ def test_the_tests_are_run_by_options_that_they_have() -> None:
         (step,) = (step for step in CHECK if step.name == name)
         tool, *options = shlex.split(step.script)
         assert (ROOT / tool).is_file()
-        assert tiers._parse(options)[0] == (tier,)
+        assert tiers._parse(options)[0].tier == (tier,)
 
 
 def test_each_job_does_what_a_deploy_needs_in_order() -> None:

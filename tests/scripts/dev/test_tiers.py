@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shutil
@@ -142,6 +143,26 @@ def test_one_that_hangs_and_swallows_its_limit_is_a_failure_that_says_where(tree
     assert (code, said.splitlines()[-1]) == (1, "2 passed, 1 failed, 0 skipped"), said
     assert "in test_hanging" in said
     assert "crashed while running 'tests/test_hanging.py::test_hanging'" in said
+
+
+def test_the_files_that_took_longest_begin_first_once_that_is_recorded(tree: Tree) -> None:
+    tree.write("tests/deep/test_z.py", "class TestLong:\n    def test_long(self): pass\n    def test_longest(self): pass\n")
+    tree.write("tests/durations.json", '{"emulated": {"tests/emulated/test_folder.py": 7}, "fast": {"tests/deep/test_z.py": 30}}')
+    code, said = tree.run("--tier", "fast", "--", "-v")
+    assert code == 0, said
+    ran = re.findall(r"^(tests/\S+?)::", said, re.MULTILINE)
+    assert ran == ["tests/deep/test_z.py"] * 2 + ["tests/test_plain.py"] * 2
+    # Nothing here takes seconds.
+    assert tree.run("--tier", "fast", "--record-durations")[0] == 0
+    assert json.loads((tree.root / "tests/durations.json").read_text()) == {"emulated": {"tests/emulated/test_folder.py": 7}, "fast": {}}
+
+
+def test_a_files_duration_is_that_of_its_tests_and_their_set_up(tmp_path: Path) -> None:
+    report = tmp_path / "report.xml"
+    cases = (("tests.a.test_b", 3), ("tests.a.test_b", 2.6), ("tests.a.test_c.TestOne", 50), ("tests.a.test_d", 4.9))
+    xml = "".join(f'<testcase classname="{name}" name="test" time="{taken_s}" />' for name, taken_s in cases)
+    report.write_text(f"<testsuites><testsuite>{xml}</testsuite></testsuites>")
+    assert tiers._durations(report) == {"tests/a/test_c.py": 50, "tests/a/test_b.py": 6}
 
 
 def test_a_file_that_can_not_be_read_is_a_failure(tree: Tree) -> None:
