@@ -13,7 +13,7 @@ import statistics
 import tempfile
 import time
 from collections.abc import Callable
-from contextlib import ExitStack
+from contextlib import AbstractContextManager, ExitStack
 from pathlib import Path
 
 from pyspark.sql import DataFrame, Row, SparkSession
@@ -23,6 +23,7 @@ from penstock.scripts.checking.session import local_session
 from penstock.scripts.layout import ROOT
 from penstock.testing.job_under_test import JobUnderTest
 from penstock.testing.local_checkpoint import FILE_MANAGER
+from penstock.testing.plugin import SESSION_CONF
 
 SPEC = ROOT / "jobs" / "specs" / "error_logs.yaml"
 # Of each of the three micro-batches.
@@ -71,7 +72,7 @@ def main() -> None:
     parser.add_argument("--tests", type=int, default=20, help="of each kind, after a warm-up (default: 20)")
     tests = parser.parse_args().tests
     taken: dict[str, list[tuple[float, float]]] = {name: [] for name in TESTS}
-    with tempfile.TemporaryDirectory() as scratch, local_session("benchmark", "local[2]", Path(scratch)) as session:
+    with tempfile.TemporaryDirectory() as scratch, _session(Path(scratch)) as session:
         session.sparkContext.setLogLevel("ERROR")
         for number in range(WARM_UP + tests):
             for name, test in TESTS.items():
@@ -79,6 +80,11 @@ def main() -> None:
     for name, measured in taken.items():
         wall, cpu = zip(*measured[WARM_UP:], strict=True)
         print(f"{name:<14} {_spread(wall)} s   CPU {_spread(cpu)} s")
+
+
+def _session(folder: Path) -> AbstractContextManager[SparkSession]:
+    """As the fixture `penstock_session`."""
+    return local_session("benchmark", "local[2]", folder, more=SESSION_CONF)
 
 
 def _measured(test: Test, session: SparkSession, folder: Path) -> tuple[float, float]:

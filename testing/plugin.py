@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from penstock.testing.plans import AssertPlan
 
 
+# Otherwise PySpark asks Spark's JVM at each column for the session and its settings, to name its place in errors; ours have it anyway.
+SESSION_CONF = {"spark.python.sql.dataFrameDebugging.enabled": "false"}
 # The option of pytest that says where stacks are applied.
 AWS_OPTION = "--penstock-aws"
 
@@ -54,9 +56,7 @@ def penstock_session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Spark
     """Spark, started once for all tests. A ``conftest.py`` with a session of its own has a fixture of this name."""
     from penstock.scripts.checking.session import local_session
 
-    # Otherwise PySpark asks Spark's JVM at each column for the session and its settings, to name its place in errors; ours have it anyway.
-    conf = {"spark.python.sql.dataFrameDebugging.enabled": "false"}
-    with local_session("penstock-testing", "local[2]", tmp_path_factory.mktemp("spark"), more=conf) as session:
+    with local_session("penstock-testing", "local[2]", tmp_path_factory.mktemp("spark"), more=SESSION_CONF) as session:
         session.sparkContext.setLogLevel("ERROR")
         yield session
 

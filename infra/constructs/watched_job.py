@@ -57,8 +57,8 @@ class WatchedJob(Construct):
             id,
             name=name,
             retention_in_days=environment.spec.observability.log_retention_days,
-            # Not protected: its records expire with their retention in any case, and a job removed from the environment must not block a
-            # deploy.
+            # Not protected by Terraform, which would then refuse an environment without the job whatever the user says: `penstock deploy`
+            # asks before it deletes a group with its records (--allow-loss).
             kms_key_id=key_arn,
         )
         group.override_logical_id(job)
