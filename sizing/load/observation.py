@@ -64,8 +64,13 @@ class SlotsRun(NamedTuple):
 
     @property
     def events_per_cpu_s(self) -> Spread | None:
-        """Events per CPU second of the job's processes; None: not measured."""
-        costs = [batch.cpu_s / batch.rows for batch in self.full if batch.cpu_s]
+        """Events per CPU second of the job's processes, without those of the fixed part of a micro-batch; None: not measured."""
+        points = [(batch.rows, batch.cpu_s) for batch in self.batches if batch.cpu_s]
+        if not points:
+            return None
+        fixed_s = line_through(points).fixed
+        # As of the seconds of `events_per_s`.
+        costs = [max(batch.cpu_s - fixed_s, batch.cpu_s / 2) / batch.rows for batch in self.full if batch.cpu_s]
         return Spread.of(costs).inverse() if costs else None
 
     @property
@@ -84,7 +89,7 @@ class Rates(NamedTuple):
 
     Args:
         events_per_slot_per_s: of a slot that has a core, from the fewest slots.
-        events_per_cpu_s: from the most slots, where the cores are busiest; None: not measured.
+        events_per_cpu_s: from the most slots, where the cores are busiest, without the fixed CPU time of a micro-batch; None: not measured.
         batch_overhead_s: fixed time of a micro-batch.
     """
 
@@ -98,7 +103,7 @@ def rates_of(runs: Sequence[SlotsRun]) -> Rates:
 
     - ``fixed``: the median over the runs of the fixed part of seconds = fixed + rows * per row (`line_through`);
     - a slot: (seconds - fixed) / rows of the full micro-batches of the run with the fewest slots, its inverse divided by the slots;
-    - a CPU second: CPU seconds / rows of the full micro-batches of the run with the most slots, its inverse.
+    - a CPU second: (CPU seconds - their own fixed part) / rows of the full micro-batches of the run with the most slots, its inverse.
 
     Args:
         runs: at least one, each with at least one micro-batch.

@@ -13,7 +13,15 @@ from penstock.sizing.load.spread import Spread
 
 
 def run(
-    slots: int, rate: float, cpu_rate: float, *, cores: float = 100.0, fixed_s: float = 0.4, seed: int = 0, noise: float = 0.0
+    slots: int,
+    rate: float,
+    cpu_rate: float,
+    *,
+    cores: float = 100.0,
+    fixed_s: float = 0.4,
+    fixed_cpu_s: float = 0.0,
+    seed: int = 0,
+    noise: float = 0.0,
 ) -> SlotsRun:
     """Micro-batches of a job whose slots and CPU seconds process so much, on a machine with so many cores."""
     drawn = random.Random(seed)
@@ -21,7 +29,7 @@ def run(
     batches = []
     for rows in (100_000, 90_000, 8_000, 110_000, 95_000, 12_000, 105_000, 100_000, 5_000, 98_000):
         by = drawn.uniform(1 - noise, 1 + noise)
-        batches.append(MicroBatch(rows, (fixed_s + rows / whole) * by, rows / cpu_rate * by, 0.0))
+        batches.append(MicroBatch(rows, (fixed_s + rows / whole) * by, (fixed_cpu_s + rows / cpu_rate) * by, 0.0))
     return SlotsRun(slots, batches)
 
 
@@ -47,6 +55,15 @@ def test_slots_beyond_the_cores_bring_no_more_than_the_cores_compute() -> None:
     found = rates_of(runs)
     assert found.events_per_slot_per_s.typical == pytest.approx(1_000, rel=0.01)
     assert [predicted_events_per_s(found, slots, 2) for slots in (1, 2, 4)] == pytest.approx([1_000, 1_600, 1_600], rel=0.01)
+
+
+def test_cpu_time_that_a_micro_batch_takes_without_rows_is_not_that_of_its_rows() -> None:
+    runs = [run(slots, 48_000, 50_000, cores=1.7, fixed_s=1.0, fixed_cpu_s=1.2) for slots in (1, 2)]
+    found = rates_of(runs)
+    assert found.events_per_cpu_s is not None
+    assert found.events_per_cpu_s.typical == pytest.approx(50_000, rel=0.01)
+    measured = runs[1].events_per_s(found.batch_overhead_s.typical).typical
+    assert predicted_events_per_s(found, 2, 1.7) == pytest.approx(measured, rel=0.01)
 
 
 def test_without_cpu_times_slots_alone_are_counted() -> None:
