@@ -13,9 +13,9 @@ from typing import Any, NamedTuple
 
 from pydantic import BaseModel, ConfigDict
 
-from penstock.jobs.document import Path_, shown
+from penstock.jobs.document import Document, Path_, shown
 from penstock.jobs.errors import BadValue, Contradiction, MissingField
-from penstock.jobs.flink.deployment import CONFIGURATION, SPEC, DeploymentFile, JobManager, TaskManager, load
+from penstock.jobs.flink.deployment import CONFIGURATION, SPEC, DeploymentFile, JobManager, TaskManager, understand
 from penstock.jobs.flink.leftovers import leftovers
 from penstock.jobs.flink.pods import FlinkPod, FlinkPods
 from penstock.jobs.flink.reading import Reading, noted
@@ -72,14 +72,14 @@ class Conversion(BaseModel):
     notes: tuple[Note, ...]
 
 
-def convert(path: Path) -> Conversion:
-    """Reads a FlinkDeployment and converts it to a job spec.
+def convert(document: Document) -> Conversion:
+    """Converts the document of a FlinkDeployment to a job spec.
 
     Raises:
-        PenstockError: the errors of `penstock.jobs.flink.deployment.load`, and SPEC-005 to SPEC-008 and SIZ-055 to SIZ-057 for what
+        PenstockError: the errors of `penstock.jobs.flink.deployment.understand`, and SPEC-005 to SPEC-008 and SIZ-055 to SIZ-057 for what
             Flink or its operator would reject; several are raised as `Faults`.
     """
-    return conversion(load(path))
+    return conversion(understand(document, Path(document.file)))
 
 
 def conversion(file: DeploymentFile, overhead_mib: int | None = None) -> Conversion:

@@ -16,7 +16,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field
 from pydantic.alias_generators import to_camel
 
-from penstock.jobs.document import Document, Path_, dotted, read
+from penstock.jobs.document import Document, Path_, dotted
 from penstock.jobs.errors import Contradiction, UnknownField
 from penstock.jobs.flink.errors import FlinkSession, NotAFlinkDeployment
 from penstock.jobs.spec import Name
@@ -147,18 +147,13 @@ class DeploymentFile(BaseModel):
     cluster: str | None = None
 
 
-def load(path: Path) -> DeploymentFile:
-    """Reads a FlinkDeployment.
+def understand(document: Document, path: Path) -> DeploymentFile:
+    """Parses a document as a FlinkDeployment.
 
     Raises:
-        PenstockError: SPEC-001 to SPEC-008 and SPEC-011 as for any document, SPEC-020 for another kind, SPEC-021 for a session; several
+        PenstockError: SPEC-004 to SPEC-008 and SPEC-011 as for any document, SPEC-020 for another kind, SPEC-021 for a session; several
             are raised as `Faults`.
     """
-    return understand(read(path), path)
-
-
-def understand(document: Document, path: Path) -> DeploymentFile:
-    """Parses a document as a FlinkDeployment; raises the errors of `load`."""
     refuse_other_kinds(document)
     raise_all(slips(document))
     return understood(document, path)

@@ -15,8 +15,7 @@ from typing import Any
 
 import yaml
 
-from penstock.jobs.flink.conversion import Conversion, conversion
-from penstock.jobs.flink.deployment import understand
+from penstock.jobs.flink.conversion import Conversion, convert
 from penstock.jobs.flink.session import SessionConversion, convert_session, documents, is_session
 from penstock.scripts.cli.output import as_text
 from penstock.scripts.errors import SpecNotWritten
@@ -55,7 +54,7 @@ def run(paths: Sequence[Path], output: str, out: Path | None = None) -> int:
     given = documents(paths)
     if is_session(given):
         return _run_session(convert_session(given), output, out)
-    return _run_job(conversion(understand(given[0], paths[0])), output, out)
+    return _run_job(convert(given[0]), output, out)
 
 
 def _run_job(made: Conversion, output: str, out: Path | None) -> int:

@@ -13,7 +13,7 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.jobs.document import parse_text
+from penstock.jobs.document import parse_text, read
 from penstock.jobs.flink.conversion import Conversion, app_name, conversion, convert
 from penstock.jobs.flink.deployment import understand
 from penstock.jobs.spec import StreamingJob, load
@@ -68,7 +68,7 @@ def note(made: Conversion, path: str) -> str:
 
 
 def test_the_deployment_with_seven_task_managers() -> None:
-    made = convert(SEVEN)
+    made = convert(read(SEVEN))
     assert spec_of(made) == {
         "app": "payment_events_job",
         "parallelism": 91,
@@ -85,7 +85,7 @@ def test_the_deployment_with_seven_task_managers() -> None:
 
 
 def test_the_deployment_with_two_task_managers_of_16_gib() -> None:
-    made = convert(SEVEN.parent / "two_task_managers.yaml")
+    made = convert(read(SEVEN.parent / "two_task_managers.yaml"))
     spec = spec_of(made)
     assert spec["executor"] == {"slots": 5, "cores": 4, "memory": "16g"}
     assert spec["driver"] == {"cores": 2, "memory": "2048m"}
@@ -97,7 +97,7 @@ def test_the_deployment_with_two_task_managers_of_16_gib() -> None:
 
 
 def test_a_python_job_in_standalone_mode_sized_by_its_replicas() -> None:
-    made = convert(SEVEN.parent / "python_standalone.yaml")
+    made = convert(read(SEVEN.parent / "python_standalone.yaml"))
     spec = spec_of(made)
     assert (spec["app"], spec["parallelism"], spec["upgradeMode"]) == ("click_counts", 6, "savepoint")
     assert spec["executor"] == {"slots": 2, "cores": "250m", "memory": f"{made.flink.task_manager.pod_mib}m"}
@@ -117,7 +117,7 @@ def test_a_python_job_in_standalone_mode_sized_by_its_replicas() -> None:
 
 
 def test_kubernetes_resources_come_before_the_operators_own() -> None:
-    made = convert(SEVEN.parent / "new_resources.yaml")
+    made = convert(read(SEVEN.parent / "new_resources.yaml"))
     spec = spec_of(made)
     # 2,500,000,000 bytes are 2384.2 MiB: Flink's pod has 2384.
     assert spec["executor"] == {"slots": 1, "cores": "1250m", "memory": "2384m"}
@@ -130,7 +130,7 @@ def test_kubernetes_resources_come_before_the_operators_own() -> None:
 
 @pytest.mark.parametrize("path", DEPLOYMENTS, ids=lambda path: path.stem)
 def test_the_spec_loads_and_equals_the_result_of_the_conversion(path: Path, tmp_path: Path) -> None:
-    made = convert(path)
+    made = convert(read(path))
     written = tmp_path / "spec.yaml"
     written.write_text(made.text, encoding="utf-8")
     assert load(written).job == made.job
@@ -140,7 +140,7 @@ def test_the_spec_loads_and_equals_the_result_of_the_conversion(path: Path, tmp_
 
 @pytest.mark.parametrize("path", DEPLOYMENTS, ids=lambda path: path.stem)
 def test_every_value_of_the_deployment_is_in_the_spec_or_named_in_a_note(path: Path) -> None:
-    made = convert(path)
+    made = convert(read(path))
     # Values of the spec's fields.
     taken = {
         "apiVersion", "kind", "metadata.name", "spec.job.jarURI", "spec.job.parallelism", "spec.job.upgradeMode", "spec.job.entryClass",
@@ -161,7 +161,7 @@ def test_every_value_of_the_deployment_is_in_the_spec_or_named_in_a_note(path: P
 
 
 def test_notes_have_the_line_of_the_deployment() -> None:
-    notes = {note.path: note.line for note in convert(SEVEN).notes}
+    notes = {note.path: note.line for note in convert(read(SEVEN)).notes}
     assert notes["spec.podTemplate"] == 19
     assert notes["spec.flinkConfiguration.high-availability.type"] == 17
     assert notes["spec.job.args"] == 29
