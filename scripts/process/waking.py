@@ -53,6 +53,7 @@ class _Waking:
             self._awake = set(numbers) == {_WAKE}
             while not (self._awake or self._over):
                 signal.pthread_kill(threading.main_thread().ident or 0, _WAKE)
+                # Not until an event is set: a handler runs in the midst of anything, and may take no lock.
                 time.sleep(_AGAIN_S)
 
 
