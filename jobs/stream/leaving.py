@@ -11,7 +11,7 @@ import itertools
 import json
 import threading
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -29,6 +29,8 @@ _OPERATORS = itertools.count()
 _COUNT, _LEAVE = "penstock_count_", "penstock_leave_"
 # Micro-batches whose counts are kept while others run. One leaves some hundred bytes a task and operator, and up to 64 KiB of side rows.
 _MOST_KEPT = 1_000
+# Java's smallest long: the greatest event time of a split without one.
+_NO_TIME_MS = -(2**63)
 # Begins the name of an operator all of whose rows leave with one tag and are only counted. No source can have a name like it.
 _TAGGED = ",tag "
 
@@ -79,26 +81,27 @@ class Passed:
             batch: the micro-batch's number.
             others: numbers of the operators whose rows another query writes and counts.
         """
-        return cls.parsed(json.loads(_rows(session).counts(run, batch)), others)
+        return cls.summed(json.loads(_rows(session).counts(run, batch)), others)
 
     @classmethod
-    def parsed(cls, document: Mapping[str, Any], others: AbstractSet[int] = frozenset()) -> Passed:
-        """From the JSON of ``io.penstock.stream.PassedRows``."""
+    def summed(cls, tasks: Sequence[Mapping[str, Any]], others: AbstractSet[int] = frozenset()) -> Passed:
+        """Sums what tasks have counted, each with the fields of ``io.penstock.stream.Passed``."""
         splits: dict[str, dict[int, tuple[int, int | None]]] = {}
         tags: dict[str, dict[str, TagCount]] = {}
         of_others: dict[str, dict[str, TagCount]] = {}
         rows: Counter[str] = Counter()
-        for operator, counted in document["operators"].items():
+        for operator, of_it in _by_operator(tasks).items():
             number, _, name = operator.partition("/")
+            counted, counts = sum(task["rows"] for task in of_it), _tags(of_it)
             if name.startswith(_TAGGED):
-                name, counted = "", {**counted, "tags": {name.removeprefix(_TAGGED): (counted["rows"], 0, False)}}
+                name, counts = "", {name.removeprefix(_TAGGED): TagCount(counted)}
             own = int(number) not in others
-            rows[name] += counted["rows"] if own else 0
-            splits.setdefault(name, {}).update({int(split): (seen, greatest) for split, (seen, greatest) in counted["splits"].items()})
+            rows[name] += counted if own else 0
+            splits.setdefault(name, {}).update(_splits(of_it))
             of_name = (tags if own else of_others).setdefault(name, {})
-            for tag, count in counted["tags"].items():
-                of_name[tag] = of_name.get(tag, TagCount()) + TagCount(*count)
-        return cls(splits, tags, rows, of_others, tuple(document["staged"]))
+            for tag, count in counts.items():
+                of_name[tag] = of_name.get(tag, TagCount()) + count
+        return cls(splits, tags, rows, of_others, tuple(task["staged"] for task in tasks if task["staged"]))
 
     def tagged(self, name: str, tag: str) -> int:
         """Rows with a tag at an operator, whoever writes and counts them."""
@@ -229,6 +232,33 @@ def batch_time(session: SparkSession) -> Column:
     """
     _rows(session).registerTimes()
     return F.call_function("penstock_batch_ms")
+
+
+def _by_operator(tasks: Iterable[Mapping[str, Any]]) -> dict[str, list[Mapping[str, Any]]]:
+    found: dict[str, list[Mapping[str, Any]]] = {}
+    for task in tasks:
+        found.setdefault(task["operator"], []).append(task)
+    return dict(sorted(found.items()))
+
+
+def _splits(tasks: Iterable[Mapping[str, Any]]) -> dict[int, tuple[int, int | None]]:
+    """The splits that the tasks of an operator have read: their rows and their greatest event times."""
+    rows: Counter[int] = Counter()
+    greatest: dict[int, int] = {}
+    for task in tasks:
+        for split, seen in task["splits"].items():
+            number = int(split)
+            rows[number] += seen["rows"]
+            greatest[number] = max(greatest.get(number, _NO_TIME_MS), seen["greatestMs"])
+    return {number: (count, None if greatest[number] == _NO_TIME_MS else greatest[number]) for number, count in rows.items()}
+
+
+def _tags(tasks: Iterable[Mapping[str, Any]]) -> dict[str, TagCount]:
+    sums: dict[str, TagCount] = {}
+    for task in tasks:
+        for tag, count in task["tags"].items():
+            sums[tag] = sums.get(tag, TagCount()) + TagCount(**count)
+    return sums
 
 
 def operator_of(function: str) -> int | None:

@@ -1,8 +1,6 @@
 package io.penstock.checkpoint;
 
 import org.apache.hadoop.conf.Configuration;
-import org.apache.hadoop.fs.FSDataOutputStream;
-import org.apache.hadoop.fs.FSDataOutputStreamBuilder;
 import org.apache.hadoop.fs.FileSystem;
 import org.apache.hadoop.fs.Path;
 import org.apache.hadoop.fs.UnsupportedFileSystemException;
@@ -13,20 +11,17 @@ import java.io.IOException;
 import java.io.UncheckedIOException;
 
 import static org.apache.hadoop.fs.Options.CreateFileOptionKeys.FS_OPTION_CREATE_CONDITIONAL_OVERWRITE;
-import static org.apache.hadoop.fs.s3a.Constants.FS_S3A_CREATE_PERFORMANCE;
 
 /**
- * Spark's checkpoint files on s3a, where a file that must not exist is created by S3 itself: {@code PUT} with
- * {@code If-None-Match: *}. Of two queries that write one checkpoint, exactly one creates {@code offsets/N} and {@code commits/N}.
+ * Spark's checkpoint files on s3a, where a file that must not exist is created by S3 itself: {@code PUT} with {@code If-None-Match: *}. Of
+ * two queries that write one checkpoint, exactly one creates {@code offsets/N} and {@code commits/N}. The parent class checks that the file
+ * does not exist and then writes it without a condition, so that two writers that check at the same time both write.
  *
- * <p>Spark creates the entries of its logs with {@code overwriteIfPossible = false}: offsets, commits, {@code metadata}, and the
- * metadata and schemas of state. The parent class checks that the file does not exist and then writes it without a condition, so that
- * two writers that check at the same time both write.
+ * <p>Spark creates the entries of its logs with {@code overwriteIfPossible = false}: offsets, commits, {@code metadata}, and the metadata
+ * and schemas of state. Neither kind of file is probed for before it is written, which the parent does with up to six requests per file.
  *
- * <p>Neither kind of file is probed for before it is written, which the parent does with up to six requests per file.
- *
- * <p>What a query that loses ends with is decided by Spark: {@code CONCURRENT_STREAM_LOG_UPDATE} if it sees the entry before it
- * writes it, otherwise a {@code SparkConcurrentModificationException} caused by the {@code FileAlreadyExistsException} of
+ * <p>What a query that loses ends with is decided by Spark: {@code CONCURRENT_STREAM_LOG_UPDATE} if it sees the entry before it writes it,
+ * otherwise a {@code SparkConcurrentModificationException} caused by the {@code FileAlreadyExistsException} of
  * {@link ConditionalOutputStream#close}.
  */
 public final class ConditionalCheckpointFileManager extends AbortableStreamBasedCheckpointFileManager {
@@ -58,22 +53,13 @@ public final class ConditionalCheckpointFileManager extends AbortableStreamBased
     @Override
     public CancellableFSDataOutputStream createAtomic(Path path, boolean overwriteIfPossible) {
         try {
+            // The parent's stream aborts it if it is cancelled. State may be large, so it is not held in memory.
             return overwriteIfPossible
-                    ? new AbortableStreamBasedFSDataOutputStream(replacing(path), fc(), path, true)
+                    ? new AbortableStreamBasedFSDataOutputStream(ConditionalOutputStream.unprobed(files, path).build(), fc(), path, true)
                     : new ConditionalOutputStream(files, path);
         } catch (IOException error) {
             // The interface, which is Scala's, declares none.
             throw new UncheckedIOException(error);
         }
-    }
-
-    /** The parent's stream aborts it if it is cancelled. State may be large, so it is not held in memory. */
-    private FSDataOutputStream replacing(Path path) throws IOException {
-        FSDataOutputStreamBuilder<?, ?> builder = files.createFile(path);
-        builder.create();
-        builder.overwrite(true);
-        builder.recursive();
-        builder.must(FS_S3A_CREATE_PERFORMANCE, true);
-        return builder.build();
     }
 }

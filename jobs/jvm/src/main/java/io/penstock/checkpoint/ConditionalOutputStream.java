@@ -45,14 +45,10 @@ final class ConditionalOutputStream extends CancellableFSDataOutputStream {
     private boolean ended;
 
     ConditionalOutputStream(FileSystem files, Path path) throws IOException {
-        this(files, path, new ByteArrayOutputStream());
-    }
-
-    private ConditionalOutputStream(FileSystem files, Path path, ByteArrayOutputStream content) throws IOException {
-        super(content);
+        super(new ByteArrayOutputStream());
         this.files = files;
         this.path = path;
-        this.content = content;
+        this.content = (ByteArrayOutputStream) getWrappedStream();
     }
 
     /** Forgets what was written; after {@link #close}, does nothing. */
@@ -78,37 +74,33 @@ final class ConditionalOutputStream extends CancellableFSDataOutputStream {
         }
     }
 
-    @Override
-    public String toString() {
-        return "ConditionalOutputStream{" + path + "}";
-    }
-
     /** Whether the file is created; false: to be tried again. */
     private boolean created(int attempt) throws IOException {
         try {
             put();
             return true;
         } catch (IOException error) {
-            switch (status(error)) {
-                case PRECONDITION_FAILED:
-                    return createdByThisWrite(attempt, error);
-                case CONFLICT:
-                    refuseAfterTheLast(attempt, error);
-                    return false;
-                default:
-                    throw failed("S3 did not confirm the request", error);
-            }
+            return switch (status(error)) {
+                case PRECONDITION_FAILED -> createdByThisWrite(attempt, error);
+                case CONFLICT -> refusedAfterTheLast(attempt, error);
+                default -> throw failed("S3 did not confirm the request", error);
+            };
         }
     }
 
-    /** Without probes: S3 decides whether the file exists, and it has no directories. */
-    private void put() throws IOException {
+    /** Of a file that is not probed for: S3 decides whether it exists, and has no directories. */
+    static FSDataOutputStreamBuilder<?, ?> unprobed(FileSystem files, Path path) throws IOException {
         FSDataOutputStreamBuilder<?, ?> builder = files.createFile(path);
         builder.create();
         builder.overwrite(true);
         builder.recursive();
-        builder.must(FS_OPTION_CREATE_CONDITIONAL_OVERWRITE, true);
         builder.must(FS_S3A_CREATE_PERFORMANCE, true);
+        return builder;
+    }
+
+    private void put() throws IOException {
+        FSDataOutputStreamBuilder<?, ?> builder = unprobed(files, path);
+        builder.must(FS_OPTION_CREATE_CONDITIONAL_OVERWRITE, true);
         builder.must(FS_S3A_CREATE_HEADER + "." + WRITE_ID, writeId);
         FSDataOutputStream out = builder.build();
         try {
@@ -121,18 +113,14 @@ final class ConditionalOutputStream extends CancellableFSDataOutputStream {
         out.close();
     }
 
-    /**
-     * Decides on a 412. The SDK and s3a repeat a request whose answer was lost; the repeated one fails on the file that the first one
-     * created.
-     */
+    /** Decides on a 412. The SDK and s3a repeat a request whose answer was lost, and the repeated one fails on the file that it created. */
     private boolean createdByThisWrite(int attempt, IOException refused) throws IOException {
         String writer;
         try {
             byte[] value = files.getXAttr(path, "header." + WRITE_ID);
             writer = value == null ? "" : new String(value, StandardCharsets.UTF_8);
         } catch (FileNotFoundException deleted) {
-            refuseAfterTheLast(attempt, refused);
-            return false;
+            return refusedAfterTheLast(attempt, refused);
         } catch (IOException error) {
             throw failed("it exists, and S3 did not answer by whom it was written", error);
         }
@@ -145,10 +133,11 @@ final class ConditionalOutputStream extends CancellableFSDataOutputStream {
         throw exists;
     }
 
-    private void refuseAfterTheLast(int attempt, IOException error) throws IOException {
+    private boolean refusedAfterTheLast(int attempt, IOException error) throws IOException {
         if (attempt == ATTEMPTS) {
             throw failed("S3 reported a conflicting request (ConditionalRequestConflict) " + ATTEMPTS + " times", error);
         }
+        return false;
     }
 
     private IOException failed(String why, IOException error) {
@@ -160,10 +149,8 @@ final class ConditionalOutputStream extends CancellableFSDataOutputStream {
     }
 
     private static int status(IOException error) {
-        if (error instanceof RemoteFileChangedException) {
-            return PRECONDITION_FAILED;
-        }
-        return error instanceof AWSServiceIOException ? ((AWSServiceIOException) error).statusCode() : 0;
+        return error instanceof RemoteFileChangedException ? PRECONDITION_FAILED
+                : error instanceof AWSServiceIOException refused ? refused.statusCode() : 0;
     }
 
     /** Longer with each attempt, and random, so that two writers do not meet again. */

@@ -1,6 +1,5 @@
 package io.penstock.stream;
 
-import org.apache.spark.TaskContext;
 import org.apache.spark.sql.api.java.UDF0;
 
 /**
@@ -26,11 +25,7 @@ final class MicroBatchTime implements UDF0<Long> {
   @Override
   public Long call() {
     if (!known) {
-      TaskContext task = TaskContext.get();
-      String text = task == null ? null : task.getLocalProperty(property);
-      if (text == null) {
-        throw TaskError.withoutContext(property);
-      }
+      String text = TaskRows.property(property);
       milliseconds = text.isEmpty() ? null : Long.valueOf(text.split(" ")[part]);
       known = true;
     }

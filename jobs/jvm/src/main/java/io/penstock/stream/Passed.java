@@ -1,5 +1,6 @@
 package io.penstock.stream;
 
+import com.fasterxml.jackson.annotation.JsonIgnore;
 import java.io.Serializable;
 import java.util.HashMap;
 import java.util.Map;
@@ -23,7 +24,7 @@ public final class Passed implements Serializable {
   /** Tag -> its rows. */
   final Map<String, Tagged> tags = new HashMap<>();
   /** The side-output rows, a JSON object each; null where they are in an object of the checkpoint. */
-  byte[] lines;
+  @JsonIgnore byte[] lines;
   /** URI of that object; null where there is none. */
   String staged;
 

@@ -1,24 +1,23 @@
 package io.penstock.stream;
 
-import com.fasterxml.jackson.core.JsonFactory;
-import com.fasterxml.jackson.core.JsonGenerator;
+import com.fasterxml.jackson.annotation.JsonAutoDetect.Visibility;
+import com.fasterxml.jackson.annotation.PropertyAccessor;
+import com.fasterxml.jackson.databind.ObjectMapper;
 import java.io.IOException;
-import java.io.StringWriter;
-import java.io.UncheckedIOException;
 import java.lang.ref.WeakReference;
 import java.nio.charset.StandardCharsets;
-import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
-import java.util.TreeMap;
 import java.util.WeakHashMap;
 import java.util.stream.Collectors;
 import org.apache.spark.sql.Dataset;
 import org.apache.spark.sql.Encoders;
 import org.apache.spark.sql.Row;
 import org.apache.spark.sql.SparkSession;
+import org.apache.spark.sql.api.java.UDF2;
+import org.apache.spark.sql.api.java.UDF3;
 import org.apache.spark.sql.expressions.UserDefinedFunction;
 import org.apache.spark.sql.functions;
 import org.apache.spark.sql.types.DataTypes;
@@ -33,6 +32,7 @@ import org.apache.spark.util.AccumulatorV2;
  */
 public final class PassedRows extends AccumulatorV2<Passed, Map<String, Passed>> {
   private static final long serialVersionUID = 1L;
+  private static final ObjectMapper JSON = new ObjectMapper().setVisibility(PropertyAccessor.FIELD, Visibility.ANY);
   // By identity: a session has no equality of its own.
   private static final Map<SparkSession, PassedRows> OF_SESSIONS = new WeakHashMap<>();
 
@@ -51,14 +51,14 @@ public final class PassedRows extends AccumulatorV2<Passed, Map<String, Passed>>
   }
 
   /**
-   * Registers the SQL functions of an operator, {@code <number>/<name>}: {@code penstock_count_<number>(split, milliseconds)}, which is
-   * true, and {@code penstock_leave_<number>(tag, reason, record)}, which is false. Both are non-deterministic to Spark, which therefore
-   * calls them once for each row.
+   * Registers the SQL functions of an operator, {@code <number>/<name>}: {@code penstock_count_<number>(split, milliseconds)} and
+   * {@code penstock_leave_<number>(tag, reason, record)}. Both are non-deterministic to Spark, which therefore calls them once for each row.
    */
   public void register(String operator) {
     String number = operator.split("/")[0];
-    register("penstock_count_" + number, functions.udf(new Count(operator, this), DataTypes.BooleanType));
-    register("penstock_leave_" + number, functions.udf(new Leave(operator, this), DataTypes.BooleanType));
+    Pass pass = new Pass(operator, this);
+    register("penstock_count_" + number, functions.udf((UDF2<Integer, Long, Boolean>) pass, DataTypes.BooleanType));
+    register("penstock_leave_" + number, functions.udf((UDF3<String, String, Row, Boolean>) pass, DataTypes.BooleanType));
   }
 
   /**
@@ -75,29 +75,9 @@ public final class PassedRows extends AccumulatorV2<Passed, Map<String, Passed>>
     session.get().udf().register(name, function.asNondeterministic());
   }
 
-  /**
-   * The counts of a micro-batch as JSON: {@code {"operators": {operator: {"rows": n, "splits": {split: [rows, greatest or null]},
-   * "tags": {tag: [rows, unlocated, kept]}}}, "staged": [URI]}}.
-   */
-  public synchronized String counts(String run, long batch) {
-    Map<String, Passed> operators = new TreeMap<>();
-    List<String> staged = new ArrayList<>();
-    for (Passed task : of(run, batch)) {
-      Passed sum = operators.computeIfAbsent(task.operator, name -> new Passed(run, batch, name, 0));
-      sum.rows += task.rows;
-      task.splits.forEach((number, split) -> add(sum.splits.computeIfAbsent(number, any -> new Passed.Split()), split));
-      task.tags.forEach((tag, counted) -> add(sum.tags.computeIfAbsent(tag, any -> new Passed.Tagged()), counted));
-      if (task.staged != null) {
-        staged.add(task.staged);
-      }
-    }
-    StringWriter text = new StringWriter();
-    try (JsonGenerator json = new JsonFactory().createGenerator(text)) {
-      write(json, operators, staged);
-    } catch (IOException error) {
-      throw new UncheckedIOException(error);
-    }
-    return text.toString();
+  /** What the tasks of a micro-batch counted: an array of JSON with the fields of {@link Passed}. */
+  public synchronized String counts(String run, long batch) throws IOException {
+    return JSON.writeValueAsString(of(run, batch));
   }
 
   /** The side-output rows of a micro-batch that are not in objects of the checkpoint: one column, a JSON object each. */
@@ -111,55 +91,6 @@ public final class PassedRows extends AccumulatorV2<Passed, Map<String, Passed>>
 
   private List<Passed> of(String run, long batch) {
     return tasks.values().stream().filter(task -> task.batch == batch && task.run.equals(run)).collect(Collectors.toList());
-  }
-
-  private static void add(Passed.Split sum, Passed.Split more) {
-    sum.rows += more.rows;
-    sum.greatestMs = Math.max(sum.greatestMs, more.greatestMs);
-  }
-
-  private static void add(Passed.Tagged sum, Passed.Tagged more) {
-    sum.rows += more.rows;
-    sum.unlocated += more.unlocated;
-    sum.kept |= more.kept;
-  }
-
-  private static void write(JsonGenerator json, Map<String, Passed> operators, List<String> staged) throws IOException {
-    json.writeStartObject();
-    json.writeObjectFieldStart("operators");
-    for (Passed operator : operators.values()) {
-      json.writeObjectFieldStart(operator.operator);
-      json.writeNumberField("rows", operator.rows);
-      json.writeObjectFieldStart("splits");
-      for (Map.Entry<Integer, Passed.Split> split : operator.splits.entrySet()) {
-        json.writeArrayFieldStart(split.getKey().toString());
-        json.writeNumber(split.getValue().rows);
-        if (split.getValue().greatestMs == Long.MIN_VALUE) {
-          json.writeNull();
-        } else {
-          json.writeNumber(split.getValue().greatestMs);
-        }
-        json.writeEndArray();
-      }
-      json.writeEndObject();
-      json.writeObjectFieldStart("tags");
-      for (Map.Entry<String, Passed.Tagged> tag : operator.tags.entrySet()) {
-        json.writeArrayFieldStart(tag.getKey());
-        json.writeNumber(tag.getValue().rows);
-        json.writeNumber(tag.getValue().unlocated);
-        json.writeBoolean(tag.getValue().kept);
-        json.writeEndArray();
-      }
-      json.writeEndObject();
-      json.writeEndObject();
-    }
-    json.writeEndObject();
-    json.writeArrayFieldStart("staged");
-    for (String uri : staged) {
-      json.writeString(uri);
-    }
-    json.writeEndArray();
-    json.writeEndObject();
   }
 
   @Override

@@ -1,10 +1,9 @@
 package io.penstock.stream;
 
-import com.fasterxml.jackson.core.JsonFactory;
-import com.fasterxml.jackson.core.JsonGenerator;
+import com.fasterxml.jackson.databind.ObjectMapper;
 import java.io.ByteArrayOutputStream;
 import java.io.IOException;
-import java.net.URI;
+import java.util.HashMap;
 import java.util.Map;
 import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
@@ -24,7 +23,7 @@ import scala.Tuple2;
  */
 final class TaskRows {
   static final int INLINE_BYTES = 64 * 1024;
-  private static final JsonFactory JSON = new JsonFactory();
+  private static final ObjectMapper JSON = new ObjectMapper();
   private static final Map<String, TaskRows> RUNNING = new ConcurrentHashMap<>();
 
   private final Passed passed;
@@ -33,25 +32,22 @@ final class TaskRows {
   private final ByteArrayOutputStream lines = new ByteArrayOutputStream();
   private FSDataOutputStream staged;
 
-  private TaskRows(TaskContext task, String operator) {
-    String batch = property(task, "streaming.sql.batchId");
+  private TaskRows(TaskContext task, String operator, String batch) {
     // The job group of a query's jobs is its run id.
-    String run = property(task, "spark.jobGroup.id");
+    String run = property("spark.jobGroup.id");
     passed = new Passed(run, Long.parseLong(batch), operator, task.partitionId());
-    sideOutputs = Set.of(property(task, "penstock.sideOutputs").split(","));
+    sideOutputs = Set.of(property("penstock.sideOutputs").split(","));
     object = String.format(
-        "%s/penstock/aside/%s/%s/%s/%s-%05d-%d.json", property(task, "penstock.checkpoint"), batch, property(task, "penstock.fencingToken"),
+        "%s/penstock/aside/%s/%s/%s/%s-%05d-%d.json", property("penstock.checkpoint"), batch, property("penstock.fencingToken"),
         run, operator.split("/")[0], task.partitionId(), task.taskAttemptId());
   }
 
   /** That of the current task. */
   static TaskRows of(String operator, PassedRows all) {
+    String batch = property("streaming.sql.batchId");
     TaskContext task = TaskContext.get();
-    if (task == null) {
-      throw TaskError.withoutContext("streaming.sql.batchId");
-    }
     return RUNNING.computeIfAbsent(task.taskAttemptId() + operator, key -> {
-      TaskRows rows = new TaskRows(task, operator);
+      TaskRows rows = new TaskRows(task, operator, batch);
       task.addTaskCompletionListener(ended -> {
         RUNNING.remove(key);
         rows.close(ended.isFailed() || ended.isInterrupted());
@@ -61,8 +57,10 @@ final class TaskRows {
     });
   }
 
-  private static String property(TaskContext task, String name) {
-    String value = task.getLocalProperty(name);
+  /** What the driver passes to the current task. */
+  static String property(String name) {
+    TaskContext task = TaskContext.get();
+    String value = task == null ? null : task.getLocalProperty(name);
     if (value == null) {
       throw TaskError.withoutContext(name);
     }
@@ -102,7 +100,7 @@ final class TaskRows {
     write(tag, reason, record);
     if (staged == null && lines.size() > INLINE_BYTES) {
       Path path = new Path(object);
-      staged = path.getFileSystem(hadoop(path.toUri())).create(path, true);
+      staged = path.getFileSystem(hadoop()).create(path, true);
     }
     if (staged != null) {
       lines.writeTo(staged);
@@ -110,40 +108,25 @@ final class TaskRows {
     }
   }
 
-  private static Configuration hadoop(URI place) {
+  private static Configuration hadoop() {
     Configuration conf = new Configuration();
-    for (Tuple2<String, String> entry : SparkEnv.get().conf().getAll()) {
-      if (entry._1().startsWith("spark.hadoop.")) {
-        conf.set(entry._1().substring("spark.hadoop.".length()), entry._2());
-      }
+    for (Tuple2<String, String> entry : SparkEnv.get().conf().getAllWithPrefix("spark.hadoop.")) {
+      conf.set(entry._1(), entry._2());
     }
     return conf;
   }
 
   /** The record's fields: source, topic, partition, offset, timestamp in epoch microseconds, key, value. */
   private void write(String tag, String reason, Row record) throws IOException {
-    try (JsonGenerator json = JSON.createGenerator(lines).disable(JsonGenerator.Feature.AUTO_CLOSE_TARGET)) {
-      json.writeStartObject();
-      json.writeStringField("_tag", tag);
-      json.writeStringField("_reason", reason);
-      json.writeObjectFieldStart("_record");
-      for (int index = 0; index < record.size(); index++) {
-        Object value = record.get(index);
-        if (value == null) {
-          continue;
-        }
-        json.writeFieldName(record.schema().fieldNames()[index]);
-        if (value instanceof byte[] bytes) {
-          json.writeBinary(bytes);
-        } else if (value instanceof Number number) {
-          json.writeNumber(number.longValue());
-        } else {
-          json.writeString(value.toString());
-        }
+    Map<String, Object> fields = new HashMap<>();
+    for (int index = 0; index < record.size(); index++) {
+      if (!record.isNullAt(index)) {
+        fields.put(record.schema().fieldNames()[index], record.get(index));
       }
-      json.writeEndObject();
-      json.writeEndObject();
     }
+    Map<String, Object> row = new HashMap<>(Map.of("_tag", tag, "_record", fields));
+    row.put("_reason", reason);
+    lines.write(JSON.writeValueAsBytes(row));
     lines.write('\n');
   }
 
