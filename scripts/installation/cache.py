@@ -149,4 +149,5 @@ class Cache:
     def _not_writable(self, error: OSError) -> CacheNotWritable:
         need = f"a writable directory with {_ROOM_MB} MB of free space"
         fix = f"change its owner, free disk space, or set {VARIABLE} to another directory"
-        return CacheNotWritable(path=str(self.folder), given=error.strerror or str(error), need=need, fix=fix)
+        given = str(error.strerror or error) + (f": {error.filename}" if error.filename else "")
+        return CacheNotWritable(path=str(self.folder), given=given, need=need, fix=fix)

@@ -187,6 +187,7 @@ def test_a_cache_that_is_a_file_is_an_error_that_names_the_variable(machine: Mac
     with pytest.raises(CacheNotWritable) as raised:
         machine.fetch()
     assert (raised.value.code, raised.value.exit_code) == ("TOOL-015", 4)
+    assert raised.value.given == f"Not a directory: {machine.cache.logs}"
     assert "PENSTOCK_CACHE" in raised.value.fix
 
 
