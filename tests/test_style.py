@@ -34,3 +34,11 @@ def test_a_shell_script_can_be_run_and_parses(script: str) -> None:
     assert os.access(path, os.X_OK)
     ran = subprocess.run(["bash", "-n", path], capture_output=True, text=True, timeout=30, check=False)
     assert ran.returncode == 0, ran.stderr
+
+
+def test_the_classes_for_sparks_jvm_stay_small() -> None:
+    # Python is the language; docs/decisions/0062-json-reader.md says what the limit has cost.
+    sources = sorted((ROOT / "jobs" / "jvm").rglob("*.java"))
+    lines = {source.name: len(source.read_text(encoding="utf-8").splitlines()) for source in sources}
+    assert len(lines) == len(sources) > 0
+    assert sum(lines.values()) <= 800, lines

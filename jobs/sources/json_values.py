@@ -1,9 +1,9 @@
 """JSON values: exactly one object.
 
-Spark's parser ignores anything after the first object: of two objects in a record the second would be lost. A value whose first closing
-brace is its last character cannot have a second one, and is parsed as it is. Any other, such as one with objects in its fields, is given to
-the parser as the first element of an array that a marker of ours closes; a value that does not end where it should does not reach the
-marker. So is one that does not fit, to tell what is wrong with it.
+Most values are read by `penstock.jobs.sources.plain_json`, and Spark's parser reads the rest. That ignores anything after the first object:
+of two objects in a record the second would be lost. So it gets a value as the first element of an array that a marker of ours closes; a
+value that does not end where it should does not reach the marker. Where a schema has types that only Spark's parser reads, a value whose
+first closing brace is its last character, which cannot have a second object, is first parsed as it is.
 
 A TIMESTAMP is ISO 8601 with an offset. A field that is not in the schema is dropped, a missing one is null, and one of another type makes
 the value invalid; a STRING accepts any JSON value as its text.
@@ -15,7 +15,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import ArrayType, BooleanType, StringType, StructField, StructType
 
-from penstock.jobs.sources import extremes, instants
+from penstock.jobs.sources import extremes, instants, plain_json
 
 _CORRUPT, _ROWS, _END = "_corrupt", "_rows", "_penstock_end"
 _OPTIONS = {"mode": "PERMISSIVE", "columnNameOfCorruptRecord": _CORRUPT, "allowSingleQuotes": "false"}
@@ -42,11 +42,16 @@ def parsed(records: DataFrame, schema: StructType) -> DataFrame:
     def sound(read: Column) -> Column:
         return read[_CORRUPT].isNull()
 
-    # Each in a column of its own, so that it is computed once.
     readable = F.is_valid_utf8(text)
-    frame = records.withColumn("_json", F.when(readable & _is_flat(F.col("value")), extremes.parsed(text, schema, flat, sound)))
-    is_done = F.col("_json").isNotNull() & sound(F.col("_json")) & ~instants.misread(F.col("_json"), schema)
-    frame = frame.withColumn("_closed", F.when(readable & ~is_done, extremes.parsed(text, schema, closed, sound)))
+    whole = plain_json.read(records.sparkSession, F.col("value"), StructType(fields))
+    is_sound = F.lit(True)
+    if whole is None:
+        whole = F.when(readable & _is_flat(F.col("value")), extremes.parsed(text, schema, flat, sound))
+        is_sound = sound(F.col("_json"))
+    # Each in a column of its own, so that it is computed once.
+    frame = records.withColumn("_json", whole)
+    is_done = F.col("_json").isNotNull() & is_sound & ~instants.misread(F.col("_json"), schema)
+    frame = frame.withColumn("_closed", F.when(~is_done & readable, extremes.parsed(text, schema, closed, sound)))
     first = F.col("_closed")[_ROWS][0]
     of_closed = F.struct(*instants.fields_as_declared(first, schema))
     of_flat = F.struct(*instants.fields_as_declared(F.col("_json"), schema))
