@@ -113,7 +113,7 @@ final class ConditionalOutputStream extends CancellableFSDataOutputStream {
         out.close();
     }
 
-    /** Decides on a 412. The SDK and s3a repeat a request whose answer was lost, and the repeated one fails on the file that it created. */
+    /** Decides on a 412. The SDK and s3a repeat a request whose answer was lost; the second then finds the file of the first. */
     private boolean createdByThisWrite(int attempt, IOException refused) throws IOException {
         String writer;
         try {
