@@ -171,6 +171,17 @@ def test_a_value_of_the_common_form_is_not_left_to_spark(session: SparkSession) 
     assert rows == [*common.values(), *[None] * (len(left) + 1)]
 
 
+def test_objects_and_arrays_within_a_value_are_not_left_to_spark(session: SparkSession) -> None:
+    fields = StructType.fromDDL(NESTED.replace("TIMESTAMP", "STRING"))
+    assert isinstance(fields, StructType)
+    column = plain_json.read(session, F.col("value"), fields)
+    assert column is not None
+    ((row,),) = session.createDataFrame([(NESTED_ROW.encode(),)], "value BINARY").select(column).collect()
+    expected = json.loads(NESTED_ROW)
+    expected["places"] = [place and {"x": None, "y": None, **place} for place in expected["places"]]
+    assert row.asDict(recursive=True) == expected
+
+
 @pytest.mark.parametrize("kind", ["DATE", "ARRAY<DATE>", "STRUCT<a: SMALLINT>", "MAP<STRING, INT>", "TIMESTAMP", "BINARY", "VARIANT"])
 def test_a_schema_of_other_types_is_left_to_spark(session: SparkSession, kind: str) -> None:
     fields = StructType.fromDDL(f"user STRING, other {kind}")
