@@ -27,7 +27,7 @@ class JvmClasses(Entry):
     """
 
     def __init__(self, sources: Path | None = None) -> None:
-        super().__init__(name="jvm-classes", title="Penstock's classes for Spark's JVM", tool="mvn", download_mb=50)
+        super().__init__(name="jvm-classes", title="Penstock's classes for Spark's JVM", tool="mvn", download_mb=100)
         self._sources = sources or Path(str(files("penstock.jobs"))) / "jvm"
 
     def key(self) -> str:
