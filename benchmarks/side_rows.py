@@ -25,8 +25,9 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
 from penstock.jobs.sources import records
+from penstock.jobs.sources.fields import field, named_fields
 from penstock.jobs.sources.records import SPLIT, Input
-from penstock.jobs.sources.values import VALUE, Values, read
+from penstock.jobs.sources.values import Values, read
 from penstock.jobs.spec.sources import EventTime
 from penstock.jobs.stream import leaving
 from penstock.jobs.stream.event_time import judging
@@ -140,7 +141,7 @@ def _from_json(given: DataFrame) -> None:
 
 def _judged(given: DataFrame) -> DataFrame:
     """The rows with their reason, judged against a watermark that a Python task reads."""
-    frame = judging.timed(read(given, Values("json"), _schema(), ""), "events", _TIME, VALUE, _schema())
+    frame = judging.timed(read(given, Values("json"), _schema(), ""), "events", _TIME, field, _schema())
     watermark = given.sparkSession.range(1, numPartitions=1).mapInArrow(_watermark, "current_ms bigint")
     late = F.coalesce(F.unix_millis(TIME) < F.col("current_ms"), F.lit(False))
     return frame.crossJoin(F.broadcast(watermark)).withColumn("_side", late | F.col(REASON).isNotNull())
@@ -157,7 +158,7 @@ def _watermark(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 def _observed(given: DataFrame) -> None:
     """A count and a maximum of each partition, and the rows that leave, as observed metrics."""
     side = F.collect_list(F.when(F.col("_side"), F.struct(REASON, "topic", "partition", "offset", "value"))).alias("side")
-    evaluated(_judged(given).observe("side_rows", side, *_counts()).where(~F.col("_side")).select(f"{VALUE}.*", TIME))
+    evaluated(_judged(given).observe("side_rows", side, *_counts()).where(~F.col("_side")).select(*named_fields(_schema()), TIME))
 
 
 def _counts() -> list[Column]:
@@ -173,7 +174,7 @@ def _by_python(given: DataFrame) -> None:
     frame = (
         _judged(given)
         .observe("side_rows", *_counts())
-        .select(f"{VALUE}.*", TIME, "_side", F.when(F.col("_side"), F.col("value")).alias("value"))
+        .select(*named_fields(_schema()), TIME, "_side", F.when(F.col("_side"), F.col("value")).alias("value"))
     )
     evaluated(frame.mapInArrow(_without, frame.schema).drop("_side", "value"))
 

@@ -19,6 +19,7 @@ from pyspark.sql.avro.functions import from_avro
 from pyspark.sql.types import DataType, StructField, StructType
 
 from penstock.jobs.errors import BadDeclaration
+from penstock.jobs.sources.fields import with_fields
 from penstock.jobs.spec import Avro
 
 _END = b"penstock"
@@ -42,7 +43,7 @@ class AvroSchema:
 
 
 def parsed(records: DataFrame, schema: StructType, avro: AvroSchema, where: str) -> DataFrame:
-    """Adds the struct ``_value`` and its error ``_wrong`` to records.
+    """Adds the fields and the error ``_wrong`` of their values to records.
 
     Args:
         records: records in the form of `penstock.jobs.sources.records`.
@@ -65,7 +66,7 @@ def parsed(records: DataFrame, schema: StructType, avro: AvroSchema, where: str)
         raise BadDeclaration(path=where, given=avro.avro.schema_file, need=need, fix="correct the schema") from None
     assert isinstance(schema_read, StructType)
     fields = _fields(schema, schema_read["value"].dataType, avro.avro.schema_file, where)
-    frame = frame.withColumn("_value", F.struct(*fields))
+    frame = with_fields(frame, fields)
     return frame.withColumn("_wrong", _wrong(avro.avro)).drop("_avro")
 
 
@@ -95,10 +96,10 @@ def _badly_framed(avro: Avro) -> Column:
     return wrong.when(number != str(avro.schema_id), F.concat(F.lit(f"the schema's number is not {avro.schema_id}: "), number))
 
 
-def _fields(schema: StructType, written: DataType, file: str, where: str) -> list[Column]:
+def _fields(schema: StructType, written: DataType, file: str, where: str) -> dict[str, Column]:
     if not isinstance(written, StructType):
         raise BadDeclaration(path=where, given=written.simpleString(), need=f"a record in {file}", fix="use the schema of a record")
-    return [_field(field, written, file, where) for field in schema.fields]
+    return {field.name: _field(field, written, file, where) for field in schema.fields}
 
 
 def _field(field: StructField, written: StructType, file: str, where: str) -> Column:
@@ -109,4 +110,4 @@ def _field(field: StructField, written: StructType, file: str, where: str) -> Co
     if asked != written_type and asked not in _WIDER.get(written_type, set()):
         need = f"{field.name} {written_type.upper()}, as in {file}"
         raise BadDeclaration(path=where, given=f"{field.name} {asked.upper()}", need=need, fix="correct the type in the app's schema")
-    return F.col("_avro")["value"][field.name].cast(field.dataType).alias(field.name)
+    return F.col("_avro")["value"][field.name].cast(field.dataType)

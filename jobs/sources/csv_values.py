@@ -7,6 +7,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import StringType, StructField, StructType
 
 from penstock.jobs.sources import extremes, instants
+from penstock.jobs.sources.fields import with_fields
 from penstock.jobs.spec import Csv
 
 _CORRUPT = "_corrupt"
@@ -15,7 +16,7 @@ _MAX_SEPARATORS = 20_000
 
 
 def parsed(records: DataFrame, schema: StructType, csv: Csv) -> DataFrame:
-    """Adds the struct ``_value`` and its error ``_wrong`` to records.
+    """Adds the fields and the error ``_wrong`` of their values to records.
 
     Args:
         records: records in the form of `penstock.jobs.sources.records`.
@@ -46,8 +47,7 @@ def parsed(records: DataFrame, schema: StructType, csv: Csv) -> DataFrame:
             F.lit("the value is not CSV of the source's schema"),
         )
     )
-    fields = F.struct(*instants.fields_as_declared(value, schema))
-    return frame.withColumn("_value", fields).withColumn("_wrong", wrong).drop("_csv")
+    return with_fields(frame, instants.fields_as_declared(value, schema)).withColumn("_wrong", wrong).drop("_csv")
 
 
 def _count(text: Column, sign: str) -> Column:

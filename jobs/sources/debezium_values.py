@@ -25,7 +25,7 @@ METADATA, _SOURCE = "__", "source_"
 
 
 def parsed(records: DataFrame, schema: StructType) -> DataFrame:
-    """Adds the struct ``_value``, its error ``_wrong`` and `REMOVED` to records.
+    """Adds the fields, the error ``_wrong`` of their values and `REMOVED` to records.
 
     Args:
         records: records in the form of `penstock.jobs.sources.records`.

@@ -22,8 +22,9 @@ from pyspark.sql.streaming.readwriter import DataStreamReader
 from pyspark.sql.types import StructField, StructType
 
 from penstock.jobs.sources import records
+from penstock.jobs.sources.fields import as_fields, named_fields, with_fields
 from penstock.jobs.sources.records import HEADERS, SPLIT, Input
-from penstock.jobs.sources.values import VALUE, Values, misfits
+from penstock.jobs.sources.values import Values, misfits
 from penstock.jobs.spec import FilesSource
 from penstock.jobs.stream.side_outputs import REASON
 from penstock.jobs.stream.streams import Stream
@@ -74,15 +75,17 @@ def _listed(given: Input, records: DataFrame) -> DataFrame:
 
 def _rows(given: Input, files: FilesSource, bucket: str) -> DataFrame:
     """The rows of Parquet files; a file whose columns have other types stops the job."""
-    lenient = StructType([StructField(field.name, field.dataType, True) for field in given.schema.fields])
+    lenient = StructType([StructField(one.name, one.dataType, True) for one in given.schema.fields])
+    names = given.schema.names
     if given.records is None:
         rows = _reader(given, files).schema(lenient).parquet(address(files, bucket))
-        frame = _listed(given, rows.select(F.struct(*given.schema.names).alias(VALUE), *_place()))
+        frame = _listed(given, rows.select(*as_fields({name: F.col(name) for name in names}), *_place()))
     else:
-        frame = given.records.withColumns({VALUE: F.from_json(F.col("value").cast("string"), lenient), SPLIT: F.lit(0)})
+        parsed = given.records.withColumns({"_json": F.from_json(F.col("value").cast("string"), lenient), SPLIT: F.lit(0)})
+        frame = with_fields(parsed, {name: F.col("_json")[name] for name in names})
     # The original row is only needed for rows that go to a side output.
-    value = F.to_json(VALUE, {"ignoreNullFields": "false"}).cast("binary")
-    return frame.withColumn("value", value).withColumn(REASON, F.coalesce(*misfits(F.col(VALUE), given.schema), F.lit(None).cast("string")))
+    value = F.to_json(F.struct(*named_fields(given.schema)), {"ignoreNullFields": "false"}).cast("binary")
+    return frame.withColumn("value", value).withColumn(REASON, F.coalesce(*misfits(given.schema), F.lit(None).cast("string")))
 
 
 def _place() -> list[Column]:

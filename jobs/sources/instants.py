@@ -21,9 +21,9 @@ def fields_as_read(schema: StructType) -> list[StructField]:
     return [StructField(field.name, _as_read(field.dataType), True) for field in schema.fields]
 
 
-def fields_as_declared(value: Column, schema: StructType) -> list[Column]:
-    """The fields of a parsed value with the types of the schema; null where a text is no instant."""
-    return [_as_declared(value[field.name], field.dataType).alias(field.name) for field in schema.fields]
+def fields_as_declared(value: Column, schema: StructType) -> dict[str, Column]:
+    """Name -> the field of a parsed value with its type in the schema; null where a text is no instant."""
+    return {field.name: _as_declared(value[field.name], field.dataType) for field in schema.fields}
 
 
 def misread(value: Column, schema: StructType) -> Column:
@@ -64,7 +64,7 @@ def _as_declared(column: Column, kind: DataType) -> Column:
         case TimestampType():
             return _instant(column)
         case StructType():
-            return F.when(column.isNotNull(), F.struct(*fields_as_declared(column, kind)))
+            return F.when(column.isNotNull(), F.struct(*(field.alias(name) for name, field in fields_as_declared(column, kind).items())))
         case ArrayType():
             return F.transform(column, lambda element: _as_declared(element, kind.elementType))
         case MapType():

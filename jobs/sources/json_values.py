@@ -16,13 +16,14 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import ArrayType, BooleanType, StringType, StructField, StructType
 
 from penstock.jobs.sources import extremes, instants, plain_json
+from penstock.jobs.sources.fields import field, with_fields
 
 _CORRUPT, _ROWS, _END = "_corrupt", "_rows", "_penstock_end"
 _OPTIONS = {"mode": "PERMISSIVE", "columnNameOfCorruptRecord": _CORRUPT, "allowSingleQuotes": "false"}
 
 
 def parsed(records: DataFrame, schema: StructType) -> DataFrame:
-    """Adds the struct ``_value`` and its error ``_wrong`` to records.
+    """Adds the fields and the error ``_wrong`` of their values to records.
 
     Args:
         records: records in the form of `penstock.jobs.sources.records`.
@@ -50,13 +51,13 @@ def parsed(records: DataFrame, schema: StructType) -> DataFrame:
         is_sound = sound(F.col("_json"))
     # Each in a column of its own, so that it is computed once.
     frame = records.withColumn("_json", whole)
-    is_done = F.col("_json").isNotNull() & is_sound & ~instants.misread(F.col("_json"), schema)
+    frame = frame.withColumn("_done", F.col("_json").isNotNull() & is_sound & ~instants.misread(F.col("_json"), schema))
+    is_done = F.col("_done")
     frame = frame.withColumn("_closed", F.when(~is_done & readable, extremes.parsed(text, schema, closed, sound)))
-    first = F.col("_closed")[_ROWS][0]
-    of_closed = F.struct(*instants.fields_as_declared(first, schema))
-    of_flat = F.struct(*instants.fields_as_declared(F.col("_json"), schema))
-    frame = frame.withColumn("_value", F.when(is_done, of_flat).otherwise(of_closed))
-    return frame.withColumn("_wrong", F.when(~is_done, _wrong(text, schema))).drop("_json", "_closed")
+    of_closed = instants.fields_as_declared(F.col("_closed")[_ROWS][0], schema)
+    of_flat = instants.fields_as_declared(F.col("_json"), schema)
+    frame = with_fields(frame, {name: F.when(is_done, of_flat[name]).otherwise(of_closed[name]) for name in schema.names})
+    return frame.withColumn("_wrong", F.when(~is_done, _wrong(text, schema))).drop("_json", "_closed", "_done")
 
 
 def _is_flat(value: Column) -> Column:
@@ -71,7 +72,7 @@ def _wrong(text: Column, schema: StructType) -> Column:
     """The first error of a value that is not known to be sound."""
     rows = F.col("_closed")[_ROWS]
     whole = (F.size(rows) == 2) & rows[0].isNotNull() & F.coalesce(rows[1][_END], F.lit(False))
-    retyped = F.coalesce(*(_retyped(text, F.col("_value"), field) for field in schema.fields), F.lit(""))
+    retyped = F.coalesce(*(_retyped(text, one) for one in schema.fields), F.lit(""))
     other = "the value is not JSON of the source's schema"
     return (
         F.when(~F.is_valid_utf8(text), F.lit("the value is not UTF-8"))
@@ -80,7 +81,7 @@ def _wrong(text: Column, schema: StructType) -> Column:
     )
 
 
-def _retyped(text: Column, value: Column, field: StructField) -> Column:
+def _retyped(text: Column, one: StructField) -> Column:
     """Names the field of another type. Only computed for values that are known not to fit."""
-    text_value = F.get_json_object(text, f"$['{field.name}']")
-    return F.when(value[field.name].isNull() & text_value.isNotNull(), F.lit(f": {field.name} is not {field.dataType.simpleString()}"))
+    text_value = F.get_json_object(text, f"$['{one.name}']")
+    return F.when(field(one.name).isNull() & text_value.isNotNull(), F.lit(f": {one.name} is not {one.dataType.simpleString()}"))

@@ -13,7 +13,7 @@ from penstock.jobs.sources.extremes import outside_of_the_calendar, parsed
 from penstock.jobs.spec import KafkaKey
 
 
-def key_columns(key: KafkaKey, schema: StructType, where: str, text: Column) -> tuple[Column, Column]:
+def key_columns(key: KafkaKey, schema: StructType, where: str, text: Column) -> tuple[dict[str, Column], Column]:
     """The row of a tombstone.
 
     Args:
@@ -23,7 +23,7 @@ def key_columns(key: KafkaKey, schema: StructType, where: str, text: Column) -> 
         text: the key as text.
 
     Returns:
-        A struct of `schema` whose fields are null except those of the key, and the error of the key (null for none).
+        Name -> value of the fields of `schema`, null except those of the key, and the error of the key (null for none).
 
     Raises:
         BadDeclaration: JOB-004, the schema lacks a field of the key.
@@ -36,7 +36,6 @@ def key_columns(key: KafkaKey, schema: StructType, where: str, text: Column) -> 
         )
     known = _as_text(text, schema[key.fields[0]]) if key.format == "text" else _as_json(text, key, schema)
     columns = {field.name: F.lit(None).cast(field.dataType) for field in schema.fields} | known
-    row = F.struct(*(column.alias(name) for name, column in columns.items()))
     wrong = F.when(F.col("key").isNull(), F.lit("the record has neither value nor key")).when(
         ~F.is_valid_utf8(text), F.lit("the key is not UTF-8")
     )
@@ -45,7 +44,7 @@ def key_columns(key: KafkaKey, schema: StructType, where: str, text: Column) -> 
         outside = outside_of_the_calendar(column, schema[name].dataType)
         if outside is not None:
             wrong = wrong.when(outside, F.lit(f"the key's {name} is not within the years 0001 to 9999"))
-    return row, wrong
+    return columns, wrong
 
 
 def _as_text(text: Column, field: StructField) -> dict[str, Column]:

@@ -29,7 +29,9 @@ from pyspark.sql.types import StructType
 
 from penstock.jobs.errors import BadDeclaration
 from penstock.jobs.sources.ends import SourceEnd
-from penstock.jobs.sources.values import VALUE, Values
+from penstock.jobs.sources.fields import field as field_of
+from penstock.jobs.sources.fields import named_fields
+from penstock.jobs.sources.values import Values
 from penstock.jobs.sources.values import read as read_values
 from penstock.jobs.spec import Source
 from penstock.jobs.spec.job import Stages
@@ -88,14 +90,13 @@ def stream(given: Input, values: Values, read: DataFrame) -> Stream:
 
 
 def of_fields(given: Input, read: DataFrame) -> Stream:
-    """Like `stream`, for records with their ``_value`` (struct of the schema) and ``_reason`` (null for a row)."""
+    """Like `stream`, for records with the fields of `penstock.jobs.sources.fields` and ``_reason`` (null for a row)."""
     time = given.source.time
-    frame = judging.timed(read, given.name, time, VALUE, given.schema)
+    frame = judging.timed(read, given.name, time, field_of, given.schema)
     frame = judging.judged(given.session, frame, time)
     frame = data_rows(frame, given.name, _moving_time(frame))
-    fields = [F.col(VALUE)[field.name].alias(field.name) for field in given.schema.fields]
     deleted = [F.col(DELETED)] if DELETED in frame.columns else []
-    frame = frame.select(*fields, *deleted, *_own_record(given), TIME)
+    frame = frame.select(*named_fields(given.schema), *deleted, *_own_record(given), TIME)
     if time is None:
         return Stream(frame, timed=False)
     return Stream(engine.with_watermark(frame), timed=True, bound_ms=time.out_of_orderness)

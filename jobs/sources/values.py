@@ -16,14 +16,13 @@ from penstock.jobs.errors import BadDeclaration
 from penstock.jobs.sources import avro_values, csv_values, debezium_values, json_values
 from penstock.jobs.sources.avro_values import AvroSchema
 from penstock.jobs.sources.extremes import outside_of_the_calendar
+from penstock.jobs.sources.fields import field, with_fields
 from penstock.jobs.sources.keys import key_columns
 from penstock.jobs.spec import Csv, KafkaKey
 from penstock.jobs.stream.side_outputs import REASON
 from penstock.jobs.stream.streams import DELETED
 
-# The fields as a struct; null if there is a reason.
-VALUE = "_value"
-# The error of a value that is not null; a format adds it in addition to `VALUE`.
+# The error of a value that is not null; a format adds it in addition to the fields.
 WRONG = "_wrong"
 
 
@@ -54,20 +53,18 @@ def read(records: DataFrame, values: Values, schema: StructType, where: str) -> 
         where: the source in the app, for errors.
 
     Returns:
-        The records with ``_value`` (struct of `schema`; null for an invalid record), ``_reason`` (null for a row) and, of Debezium's
-        change events or if tombstones delete, ``_deleted``.
+        The records with the fields of `penstock.jobs.sources.fields` (null for an invalid record), ``_reason`` (null for a row) and, of
+        Debezium's change events or if tombstones delete, ``_deleted``.
 
     Raises:
         BadDeclaration: JOB-004, a schema that such values can't have.
     """
     frame = _parsed(records, values, schema, where)
     reason = F.when(F.col("value").isNull(), F.lit("the record has no value")).otherwise(F.col(WRONG))
-    value = F.col(VALUE)
     removed = F.coalesce(debezium_values.REMOVED, F.lit(False)) if values.form == "debezium" else F.lit(False)
-    frame = frame.withColumn(REASON, F.coalesce(reason, *misfits(value, schema, removed)))
+    frame = frame.withColumn(REASON, F.coalesce(reason, *misfits(schema, removed)))
     # The fields of invalid records are hidden from the app's expressions, which could fail on them.
-    fields = F.when(F.col(REASON).isNull(), F.struct(*(value[name].alias(name) for name in schema.names)))
-    frame = frame.withColumn(VALUE, fields)
+    frame = with_fields(frame, {name: F.when(F.col(REASON).isNull(), field(name)) for name in schema.names})
     if values.form == "debezium":
         frame = frame.withColumn(DELETED, removed).drop(debezium_values.REMOVED)
     return (frame if values.deletes is None else _with_tombstones(frame, values, values.deletes, schema, where)).drop(WRONG)
@@ -79,25 +76,21 @@ def _with_tombstones(frame: DataFrame, values: Values, deletes: KafkaKey, schema
     text = debezium_values.unwrapped_key(F.col("key")) if values.form == "debezium" else F.col("key").cast("string")
     key, wrong = key_columns(deletes, schema, where, text)
     deleted = F.col(DELETED) if values.form == "debezium" else F.lit(False)
-    return (
-        frame.withColumn(REASON, F.when(gone, wrong).otherwise(F.col(REASON)))
-        .withColumn(VALUE, F.when(gone, F.when(wrong.isNull(), key)).otherwise(F.col(VALUE)))
-        .withColumn(DELETED, gone | deleted)
-    )
+    columns = {name: F.when(gone, F.when(wrong.isNull(), of_key)).otherwise(field(name)) for name, of_key in key.items()}
+    return with_fields(frame.withColumn(REASON, F.when(gone, wrong).otherwise(F.col(REASON))), columns).withColumn(DELETED, gone | deleted)
 
 
-def misfits(value: Column, schema: StructType, removed: Column | None = None) -> list[Column]:
+def misfits(schema: StructType, removed: Column | None = None) -> list[Column]:
     """Errors of parsed fields; null for each valid one.
 
     Args:
-        value: a struct of the fields.
         schema: schema of the fields.
         removed: whether it is the row of a delete, in which fields may be missing that the schema requires: databases log the key alone.
     """
     stays = F.lit(True) if removed is None else ~removed
-    required = [field.name for field in schema.fields if not field.nullable]
-    missing = [F.when(stays & value[name].isNull(), F.lit(f"{name} is missing")) for name in required]
-    outside = {field.name: outside_of_the_calendar(value[field.name], field.dataType) for field in schema.fields}
+    required = [one.name for one in schema.fields if not one.nullable]
+    missing = [F.when(stays & field(name).isNull(), F.lit(f"{name} is missing")) for name in required]
+    outside = {one.name: outside_of_the_calendar(field(one.name), one.dataType) for one in schema.fields}
     messages = {name: F.lit(f"{name} is not within the years 0001 to 9999") for name in schema.names}
     return missing + [F.when(wrong, messages[name]) for name, wrong in outside.items() if wrong is not None]
 
@@ -118,7 +111,7 @@ def _parsed(records: DataFrame, values: Values, schema: StructType, where: str) 
 def _plain(records: DataFrame, form: str, schema: StructType, where: str) -> DataFrame:
     """The whole value as the only field."""
     kind = StringType() if form == "text" else BinaryType()
-    if [field.dataType for field in schema.fields] != [kind]:
+    if [one.dataType for one in schema.fields] != [kind]:
         need = f"one field, of type {kind.simpleString().upper()}, for values as {form}"
         raise BadDeclaration(
             path=where, given=schema.simpleString(), need=need, fix="correct the schema, or the source's value format in the spec"
@@ -126,4 +119,4 @@ def _plain(records: DataFrame, form: str, schema: StructType, where: str) -> Dat
     text = F.col("value").cast("string")
     value: Column = text if form == "text" else F.col("value")
     wrong = F.when(~F.is_valid_utf8(text), F.lit("the value is not UTF-8")) if form == "text" else F.lit(None).cast("string")
-    return records.withColumn(VALUE, F.struct(value.alias(schema.names[0]))).withColumn(WRONG, wrong)
+    return with_fields(records, {schema.names[0]: value}).withColumn(WRONG, wrong)

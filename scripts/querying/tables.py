@@ -15,8 +15,9 @@ from pyspark.sql import functions as F
 
 from penstock.jobs.configuration.kafka_access import KafkaAccess
 from penstock.jobs.driver.check import declared_fields
+from penstock.jobs.sources.fields import named_fields
 from penstock.jobs.sources.opening import values_of
-from penstock.jobs.sources.values import VALUE, read
+from penstock.jobs.sources.values import read
 from penstock.jobs.spec import KafkaSource, SpecFile
 from penstock.jobs.spec.avro_schemas import avro_schemas
 from penstock.jobs.spec.client_properties import as_text
@@ -130,9 +131,12 @@ def opened(table: TopicTable, access: KafkaAccess, session: SparkSession, start:
     reader = session.readStream if follow else session.read
     records = reader.format("kafka").options(**_options(table, access), **start.options()).load()
     rows = read(records, values_of(table.kafka, table.schemas), table.fields, f"{table.job}: {table.source}")
-    fields = [F.col(VALUE)[field.name].alias(field.name) for field in table.fields.fields]
     deleted = [F.col(DELETED)] if DELETED in rows.columns else []
-    return rows.select(*fields, *deleted, *(column.alias(name) for name, column in _of_record().items() if name not in table.fields.names))
+    return rows.select(
+        *named_fields(table.fields),
+        *deleted,
+        *(column.alias(name) for name, column in _of_record().items() if name not in table.fields.names),
+    )
 
 
 def columns_of(table: TopicTable) -> dict[str, str]:

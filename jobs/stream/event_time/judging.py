@@ -6,6 +6,8 @@ replay.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
@@ -21,14 +23,14 @@ BEHIND, LATE = "_behind_ms", "_late"
 _NOW = "_now_ms"
 
 
-def timed(frame: DataFrame, name: str, time: EventTime | None, value: str, schema: StructType) -> DataFrame:
+def timed(frame: DataFrame, name: str, time: EventTime | None, field: Callable[[str], Column], schema: StructType) -> DataFrame:
     """Adds the event time to rows, or the reason why a row has none.
 
     Args:
         frame: with the column ``_reason``, null for rows that are valid so far.
         name: name of the source, for errors.
         time: the source's `time`; None: no event time.
-        value: the column with the struct of the fields.
+        field: name -> column of a field of the schema.
         schema: of the fields.
 
     Returns:
@@ -41,16 +43,16 @@ def timed(frame: DataFrame, name: str, time: EventTime | None, value: str, schem
         return frame.withColumn(TIME, F.lit(None).cast("timestamp"))
     # In a step of its own: it is asked once a row.
     frame = frame.withColumn(_NOW, batch_time(frame.sparkSession))
-    return (_of_clock(frame) if time.kind == "processing" else _of_record(frame, name, time, value, schema)).drop(_NOW)
+    return (_of_clock(frame) if time.kind == "processing" else _of_record(frame, name, time, field, schema)).drop(_NOW)
 
 
 def _of_clock(frame: DataFrame) -> DataFrame:
     return frame.withColumn(TIME, F.when(F.col(REASON).isNull(), F.timestamp_millis(_NOW)))
 
 
-def _of_record(frame: DataFrame, name: str, time: EventTime, value: str, schema: StructType) -> DataFrame:
+def _of_record(frame: DataFrame, name: str, time: EventTime, field: Callable[[str], Column], schema: StructType) -> DataFrame:
     if time.field is not None:
-        read = _from_field(frame, name, time.field, time.format, F.col(value), schema)
+        read = _from_field(frame, name, time.field, time.format, field(time.field), schema)
     else:
         # Truncated to milliseconds, as in Kafka; a file's modification time may be finer.
         read = frame.withColumn(TIME, F.timestamp_millis(F.unix_millis("timestamp")))
@@ -94,8 +96,7 @@ def behind_reason() -> Column:
     return F.concat(F.lit("older than the watermark by ms: "), F.col(BEHIND).cast("string"))
 
 
-def _from_field(frame: DataFrame, name: str, named: str, form: str, value: Column, schema: StructType) -> DataFrame:
-    field = value[named]
+def _from_field(frame: DataFrame, name: str, named: str, form: str, field: Column, schema: StructType) -> DataFrame:
     moment = event_time(field, schema[named].dataType, form, f'job.source("{name}"), field {named}')
     if DELETED in frame.columns:
         # A tombstone has no value and hence no field: only the broker's timestamp is available.

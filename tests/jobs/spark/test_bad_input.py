@@ -12,10 +12,12 @@ from typing import Any
 import fastavro
 import pytest
 from pyspark.sql import Row, SparkSession
+from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
 from penstock.jobs.errors import BadDeclaration
 from penstock.jobs.sources.avro_values import AvroSchema
+from penstock.jobs.sources.fields import field, named_fields
 from penstock.jobs.sources.values import Values, read
 from penstock.jobs.spec import Avro, Csv, KafkaKey
 
@@ -40,8 +42,13 @@ def _read(
     frame = session.createDataFrame([(place, *pair) for place, pair in enumerate(pairs)], "place INT, key BINARY, value BINARY")
     fields = StructType.fromDDL(schema)
     assert isinstance(fields, StructType)
-    rows = read(frame.coalesce(1), values, fields, "here").orderBy("place").collect()
-    return [row["_reason"] or {name: value for name, value in row["_value"].asDict().items() if value is not None} for row in rows]
+    rows = (
+        read(frame.coalesce(1), values, fields, "here")
+        .orderBy("place")
+        .select("_reason", F.struct(*named_fields(fields)).alias("fields"))
+        .collect()
+    )
+    return [row["_reason"] or {name: value for name, value in row["fields"].asDict().items() if value is not None} for row in rows]
 
 
 def _held(session: SparkSession, values: Values, schema: str, expected: Mapping[bytes, Any]) -> None:
@@ -159,7 +166,9 @@ def test_a_change_event_has_its_own_fields_and_a_delete_is_marked(session: Spark
         (b'{"n": 2}', None),
     ]
     frame = session.createDataFrame(pairs, "key BINARY, value BINARY").coalesce(1)
-    rows = read(frame, Values("debezium", deletes=key), fields, "here").select("_value.n", "_deleted", "_reason", "value").collect()
+    rows = (
+        read(frame, Values("debezium", deletes=key), fields, "here").select(field("n").alias("n"), "_deleted", "_reason", "value").collect()
+    )
     assert [(row["n"], row["_deleted"], row["_reason"]) for row in rows] == [
         (1, False, None),
         (1, True, None),

@@ -14,6 +14,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
 from penstock.jobs.sources import plain_json
+from penstock.jobs.sources.fields import named_fields
 from penstock.jobs.sources.values import Values, read
 
 SCHEMA = "user STRING NOT NULL, n INT, big BIGINT, x DOUBLE, f FLOAT, price DECIMAL(8, 2), d DECIMAL(38, 0), is_on BOOLEAN, at TIMESTAMP"
@@ -93,8 +94,13 @@ def _outcomes(session: SparkSession, schema: str, values: Sequence[bytes]) -> li
     frame = session.createDataFrame(list(enumerate(map(bytearray, values))), "place INT, value BINARY").coalesce(1)
     fields = StructType.fromDDL(schema)
     assert isinstance(fields, StructType)
-    rows = read(frame, Values("json"), fields, "here").orderBy("place").select("_reason", "_value").collect()
-    return [row["_reason"] or repr({name: value for name, value in row["_value"].asDict().items() if value is not None}) for row in rows]
+    rows = (
+        read(frame, Values("json"), fields, "here")
+        .orderBy("place")
+        .select("_reason", F.struct(*named_fields(fields)).alias("fields"))
+        .collect()
+    )
+    return [row["_reason"] or repr({name: value for name, value in row["fields"].asDict().items() if value is not None}) for row in rows]
 
 
 def _changed(seed: int, count: int, *texts: str) -> Iterator[bytes]:

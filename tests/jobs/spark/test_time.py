@@ -79,9 +79,9 @@ def _judged(
 ) -> list[dict[str, Any]]:
     """Judges rows (their field ``at``, and when the broker received them) in a micro-batch of `HALF_PAST_MS`."""
     schema = _schema("at STRING")
-    columns = "_value STRUCT<at STRING>, timestamp TIMESTAMP, _reason STRING"
-    frame = session.createDataFrame([((at,), taken, None) for at, taken in rows], columns)
-    frame = judging.judged(session, judging.timed(frame, "a", time, "_value", schema), time)
+    columns = "at STRING, timestamp TIMESTAMP, _reason STRING"
+    frame = session.createDataFrame([(at, taken, None) for at, taken in rows], columns)
+    frame = judging.judged(session, judging.timed(frame, "a", time, F.col, schema), time)
     judged = frame.select(REASON, F.unix_millis(TIME).alias("ms"), judging.BEHIND, judging.LATE)
     with local_properties(session, {"penstock.watermark": watermark, "penstock.batchTime": str(HALF_PAST_MS)}):
         return [row.asDict() for row in judged.collect()]
