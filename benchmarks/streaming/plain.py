@@ -27,6 +27,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.streaming.listener import QueryIdleEvent, QueryProgressEvent, QueryStartedEvent, QueryTerminatedEvent
 from pyspark.sql.streaming.state import GroupState, GroupStateTimeout
 
+from benchmarks.streaming.workload import Input
 from benchmarks.streaming.workloads import WORKLOADS
 from penstock.jobs.configuration.runtime import RuntimeConfiguration
 from penstock.jobs.driver.listening import LightListener
@@ -110,15 +111,15 @@ class Plain:
             self._start("out", self._to_kafka(frame.select(value), out["kafka"]["topic"]), mode)
 
     def keep_broken(self) -> None:
-        """Starts a query for each input of JSON that writes what does not parse to the topic of the spec, if there is one."""
-        errors = self.spec["spec"]["sinks"].get("errors")
+        """Starts a query for each stream that writes what does not parse to the topic of the spec, if there is one."""
+        sinks = self.spec["spec"]["sinks"]
+        errors = sinks.get("errors") or sinks.get("quarantine")
         if errors is None:
             return
         for name, given in self.workload.inputs.items():
-            if given.schema and given.time:
-                first = given.schema.split()[0]
-                fields = F.from_json(F.col("value").cast("string"), given.schema)
-                broken = self.raw(name).where(fields[first].isNull()).select("value")
+            is_broken = _is_broken(given)
+            if is_broken is not None:
+                broken = self.raw(name).where(is_broken).select("value")
                 self._start(f"broken-{name}", self._to_kafka(broken, errors["kafka"]["topic"]), "append")
 
     def _to_kafka(self, frame: DataFrame, topic: str) -> Any:
@@ -129,6 +130,14 @@ class Plain:
         query = writer.queryName(name).outputMode(mode).option("checkpointLocation", place)
         trigger = _TRIGGERS[self.spec["spec"]["trigger"]] if name == "out" else "0 seconds"
         self.queries.append(query.trigger(processingTime=trigger).start())
+
+
+def _is_broken(given: Input) -> Column | None:
+    """Whether a record of an input does not parse; None for a table, which is read once."""
+    text = F.col("value").cast("string")
+    if not given.schema:
+        return ~F.is_valid_utf8(text)
+    return F.from_json(text, given.schema)[given.schema.split()[0]].isNull() if given.time else None
 
 
 def _iso(column: str) -> Column:

@@ -10,7 +10,7 @@ from typing import Self
 
 from confluent_kafka import Consumer, Producer
 
-from benchmarks.streaming.workload import BROKEN, PARTITIONS, Input, Rows, canonical
+from benchmarks.streaming.workload import BROKEN, BROKEN_LINE, PARTITIONS, Input, Rows, canonical
 from penstock.scripts.local import kafka_topics
 
 _QUIET = {"log_level": 0}
@@ -32,7 +32,7 @@ def fill(brokers: str, topic: str, given: Input, records: int, progress: Callabl
     for count, value in enumerate(given.records(records), start=1):
         key = None if given.key is None else json.loads(value)[given.key].encode()
         _produce(producer, topic, value, key, count % PARTITIONS)
-        broken += value == BROKEN
+        broken += value in (BROKEN, BROKEN_LINE)
         if count % 100_000 == 0:
             progress(count)
     if left := producer.flush(300):

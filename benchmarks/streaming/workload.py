@@ -16,6 +16,8 @@ BEGIN_MS = 1_743_854_400_000
 FLUSH_MS = BEGIN_MS + 30 * 24 * 3_600_000
 # What is between the brackets of a broken record is lost, as after a truncated write.
 BROKEN = b'{"broken'
+# A line that is not UTF-8.
+BROKEN_LINE = b"\xff\xfebroken"
 # One record in so many is broken.
 _BROKEN_EVERY = 1_000
 # How far a record may arrive before or after its turn; most jobs wait ten seconds for late ones.

@@ -9,7 +9,20 @@ from typing import Any
 
 from benchmarks.streaming import flink_sql
 from benchmarks.streaming.shipped_examples import FLIGHTS, USER_CREDIT
-from benchmarks.streaming.workload import BEGIN_MS, FLUSH_MS, PARTITIONS, Input, Rows, Workload, closed, is_kept, iso, moments, row
+from benchmarks.streaming.workload import (
+    BEGIN_MS,
+    BROKEN_LINE,
+    FLUSH_MS,
+    PARTITIONS,
+    Input,
+    Rows,
+    Workload,
+    closed,
+    is_kept,
+    iso,
+    moments,
+    row,
+)
 
 _CAMPAIGNS, _ADS = 100, 1_000
 _KINDS = ("view", "click", "purchase")
@@ -88,7 +101,13 @@ def _lines(records: int) -> Iterator[str]:
 
 
 def _errors(records: int) -> Rows:
-    return Counter(row(line=line.upper()) for line in _lines(records) if "ERROR" in line.upper())
+    lines = (line.upper() for number, line in enumerate(_lines(records)) if is_kept(number))
+    return Counter(row(line=line) for line in lines if "ERROR" in line)
+
+
+def _log(records: int) -> Iterator[bytes]:
+    for number, line in enumerate(_lines(records)):
+        yield line.encode() if is_kept(number) else BROKEN_LINE
 
 
 # Impressions by region, and by session.
@@ -264,7 +283,7 @@ WORKLOADS = {
         Workload(
             "error_logs",
             "lines of text that contain ERROR, in upper case",
-            {"logs": Input("", None, lambda records: (line.encode() for line in _lines(records)))},
+            {"logs": Input("", None, _log)},
             _errors,
             "penstock.jobs.apps.error_logs",
             3_000_000,
