@@ -122,6 +122,13 @@ class RunningSession:
                 # Others go on to say that they are idle.
                 assert self._more.wait(until_s - time.monotonic()), f"no {event} of {job}: {self.said}"
 
+    def wait_for_line(self, job: str, text: str) -> None:
+        """Waits until a line of a job with a text is in the log: lines and events reach the session by different pipes."""
+        until_s = time.monotonic() + _LIMIT_S
+        while not any(line.startswith(f"{job}: ") and text in line for line in self.log.splitlines()):
+            assert time.monotonic() < until_s, f"no line of {job} with {text}:\n{self.log}"
+            time.sleep(0.1)
+
     def count(self, event: str, job: str) -> int:
         """How often a job has said something so far."""
         return sum(one["event"] == event and one.get("job") == job for one in self.heard)

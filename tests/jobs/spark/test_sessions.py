@@ -72,8 +72,7 @@ def test_a_changed_app_and_a_failure_leave_the_other_jobs_alone(aws: EmulatedAws
         session.wait("stopped", one.name)
         one.feed("a", _row("eve", 3))
         session.wait("failed", one.name)
-        printed = [line for line in session.log.splitlines() if line.startswith(f"{one.name}: ")]
-        assert any("IndexError" in line for line in printed)
+        session.wait_for_line(one.name, "IndexError")
         two.feed("a", _row("fay", 3))
         _wait_for(session, two, "a-ann", "a-dan", "a-fay")
         session.change({**first, one.name: changed})
