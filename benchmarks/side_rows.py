@@ -1,8 +1,9 @@
 """CPU time of a source's rows, by the way in which rows leave that are malformed or late:
 ``python -m benchmarks.side_rows [--rows N] [--rounds N]``.
 
-All ways parse the same JSON, judge each row against the watermark, count the rows and the greatest event time of each of 16 partitions,
-and keep the rows that leave, one in ten thousand.
+The ways parse the same JSON, judge each row against the watermark, count the rows and the greatest event time of each of 16 partitions,
+and keep the rows that leave, one in ten thousand. The last two take the values for lines of text, and keep one in a thousand of them by a
+filter on its upper case; Penstock also checks that they are UTF-8, and counts those that are filtered.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ import pyarrow.compute as pc
 from pyspark import TaskContext
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
-from pyspark.sql.types import StructType
+from pyspark.sql.types import StringType, StructField, StructType
 
 from penstock.jobs.sources import records
 from penstock.jobs.sources.fields import field, named_fields
@@ -41,6 +42,7 @@ _SCHEMA = "ad_id STRING NOT NULL, event_type STRING, event_time BIGINT"
 _PARTITIONS, _BAD_EVERY = 16, 10_000
 _BEGIN_MS = 1_743_854_400_000
 _TIME = EventTime(field="event_time", format="epoch-millis")
+_WANTED = "line LIKE '%AD-0007%'"
 _CONTEXT = {
     "penstock.checkpoint": "s3a://none/none",
     "penstock.fencingToken": "1",
@@ -139,6 +141,19 @@ def _from_json(given: DataFrame) -> None:
     _functions(given, ", other DATE")
 
 
+def _plain_text(given: DataFrame) -> None:
+    """Lines in plain PySpark, none of which is checked or counted."""
+    evaluated(given.select(F.upper(F.col("value").cast("string")).alias("line")).where(_WANTED))
+
+
+def _text(given: DataFrame) -> None:
+    """Lines in Penstock."""
+    schema = StructType([StructField("line", StringType())])
+    source = Input(given.sparkSession, "events", cast(Any, SimpleNamespace(time=None)), schema)
+    lines = records.of_fields(source, read(given, Values("text"), schema, "")).select(line="upper(line)").filter(_WANTED)
+    evaluated(lines.frame)
+
+
 def _judged(given: DataFrame) -> DataFrame:
     """The rows with their reason, judged against a watermark that a Python task reads."""
     frame = judging.timed(read(given, Values("json"), _schema(), ""), "events", _TIME, field, _schema())
@@ -190,6 +205,8 @@ _WAYS: dict[str, Callable[[DataFrame], None]] = {
     "values by from_json": _from_json,
     "observed metrics": _observed,
     "a step in Python": _by_python,
+    "text, plain": _plain_text,
+    "text": _text,
 }
 
 if __name__ == "__main__":
