@@ -295,6 +295,9 @@ class Job:
             raise BadDeclaration(path=where, given=schema, need=f"a Spark DDL schema; {error.getMessage() or error}", fix=fix) from None
         if not isinstance(parsed, StructType) or not parsed.fields:
             raise BadDeclaration(path=where, given=schema, need="a schema with named fields", fix=fix)
+        # To Spark, names that differ in case alone are one.
+        if len({field.lower() for field in parsed.names}) < len(parsed.names):
+            raise BadDeclaration(path=where, given=schema, need="fields whose names differ by more than case", fix="rename or remove one")
         time = self.spec.spec.sources[name].time
         if time and time.field and time.field not in parsed.names:
             need = f"the event-time field, {time.field}"

@@ -139,6 +139,13 @@ def test_an_invalid_schema_is_reported_with_an_example(surroundings: Surrounding
     assert "JVM" not in error.render() and "Traceback" not in error.render()
 
 
+@pytest.mark.parametrize("schema", ["key STRING, at STRING, Key STRING", "key STRING, at STRING, key INT"])
+def test_fields_of_one_name_are_reported(surroundings: Surroundings, app: Callable[[str], str], schema: str) -> None:
+    error = _failure(surroundings.job(app(f'job.source("a", "{schema}")'), sources={"a": 1}))
+    assert isinstance(error, BadDeclaration)
+    assert (error.path, error.given, error.need) == ('job.source("a")', schema, "fields whose names differ by more than case")
+
+
 def test_files_by_date_of_rows_without_event_time_are_rejected(surroundings: Surroundings) -> None:
     error = _failure(surroundings.job(COPY_ROWS, sources={"a": 1}).edit(_without_time))
     assert isinstance(error, BadDeclaration)
