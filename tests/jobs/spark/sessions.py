@@ -25,6 +25,7 @@ from penstock.scripts import layout
 from penstock.scripts.emulation.emulated_aws import EmulatedAws
 from penstock.scripts.local import driver_conf
 from penstock.scripts.local.kafka_broker import KafkaBroker
+from tests.jobs.spark.executors.held import until
 from tests.jobs.spark.running import CHECKPOINTS, OUTPUT, Surroundings, TestedJob
 
 if TYPE_CHECKING:
@@ -124,10 +125,11 @@ class RunningSession:
 
     def wait_for_line(self, job: str, text: str) -> None:
         """Waits until a line of a job with a text is in the log: lines and events reach the session by different pipes."""
-        until_s = time.monotonic() + _LIMIT_S
-        while not any(line.startswith(f"{job}: ") and text in line for line in self.log.splitlines()):
-            assert time.monotonic() < until_s, f"no line of {job} with {text}:\n{self.log}"
-            time.sleep(0.1)
+
+        def is_there() -> bool:
+            return any(line.startswith(f"{job}: ") and text in line for line in self.log.splitlines())
+
+        until(is_there, f"a line of {job} with {text} in {self.folder / 'log'}")
 
     def count(self, event: str, job: str) -> int:
         """How often a job has said something so far."""
