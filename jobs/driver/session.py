@@ -19,6 +19,8 @@ FIXED = {
     # jobs/jvm: writes each checkpoint file with one PUT instead of a PUT and a copy, and offsets/N and commits/N with If-None-Match, so
     # that of two drivers exactly one creates them.
     "spark.sql.streaming.checkpointFileManagerClass": "io.penstock.checkpoint.ConditionalCheckpointFileManager",
+    # jobs/jvm: all of these files by one S3 client. Spark would make one for each log and each state store of a JVM, with its connections.
+    "spark.hadoop.fs.AbstractFileSystem.s3a.impl": "io.penstock.checkpoint.CachedS3A",
     # Each query's watermark is decided in one place (jobs/stream/event_time); Spark's own policy has no say.
     "spark.sql.streaming.multipleWatermarkPolicy": "min",
     "spark.sql.streaming.noDataMicroBatches.enabled": "true",
@@ -43,6 +45,9 @@ FIXED = {
     # that environment, but neither those of transformWithState nor those of RDDs: two daemons, of 100 MiB more, where a job has both.
     "spark.sql.execution.pyspark.udf.simplifiedTraceback.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
+    # Generated classes that a JVM keeps, with what its compilers have made of them. A stateful job has a hundred, in local mode twice, the
+    # jobs of a session share them, and of Spark's 100 each micro-batch takes one or two for its watermark. 500 are some 12 MiB.
+    "spark.sql.codegen.cache.maxEntries": "500",
 }
 
 _COUNT = "spark.sql.streaming.stateStore.rocksdb.trackTotalNumberOfRows"

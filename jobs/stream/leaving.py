@@ -21,6 +21,8 @@ from typing import Any
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from penstock.jobs.stream.task_context import BATCH_TIME, WATERMARK
+
 # The record of a row that leaves, as Spark DDL; the timestamp in epoch microseconds.
 RECORD_TYPE = "struct<source: string, topic: string, partition: int, offset: bigint, timestamp: bigint, key: binary, value: binary>"
 # A field added to the record: the number of the operator at which its row left.
@@ -220,8 +222,7 @@ def current_watermark(session: SparkSession) -> tuple[Column, Column]:
     """The current watermark and up to where state may have been cleared, both in epoch milliseconds or null, as passed to
     `penstock.jobs.stream.task_context.set_watermark`.
     """
-    _rows(session).registerTimes()
-    return F.call_function("penstock_current_ms"), F.call_function("penstock_cleared_ms")
+    return _time(session, "penstock_current_ms", WATERMARK), _time(session, "penstock_cleared_ms", WATERMARK, part=1)
 
 
 def batch_time(session: SparkSession) -> Column:
@@ -230,8 +231,13 @@ def batch_time(session: SparkSession) -> Column:
     Not ``current_timestamp()``: Spark writes that as a literal into the code that it generates for a stage, so that every micro-batch
     compiles its stages anew, and runs them interpreted until that is done.
     """
-    _rows(session).registerTimes()
-    return F.call_function("penstock_batch_ms")
+    return _time(session, "penstock_batch_ms", BATCH_TIME)
+
+
+def _time(session: SparkSession, name: str, local_property: str, *, part: int = 0) -> Column:
+    """A function that reads a part of a local property in each task."""
+    _rows(session).registerTime(name, local_property, part)
+    return F.call_function(name)
 
 
 def _by_operator(tasks: Iterable[Mapping[str, Any]]) -> dict[str, list[Mapping[str, Any]]]:

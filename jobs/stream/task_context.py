@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 _CHECKPOINT = "penstock.checkpoint"
 _TOKEN = "penstock.fencingToken"
 _SIDE_OUTPUTS = "penstock.sideOutputs"
-_WATERMARK = "penstock.watermark"
-_BATCH_TIME = "penstock.batchTime"
+WATERMARK = "penstock.watermark"
+BATCH_TIME = "penstock.batchTime"
 # org.apache.spark.sql.execution.streaming.runtime.MicroBatchExecution.BATCH_ID_KEY, Spark 4.3.0.
 _BATCH = "streaming.sql.batchId"
 # The job group of a query's jobs is its run id (StreamExecution.runStream); org.apache.spark.SparkContext.SPARK_JOB_GROUP_ID.
@@ -95,7 +95,7 @@ def set_watermark(session: SparkSession, watermark_ms: int | None, cleared_ms: i
     """
     cleared_ms = watermark_ms if cleared_ms is None else cleared_ms
     # Spark deletes a property that is set to null; an empty one says that there is no watermark yet.
-    session.sparkContext.setLocalProperty(_WATERMARK, "" if watermark_ms is None else f"{watermark_ms} {cleared_ms}")
+    session.sparkContext.setLocalProperty(WATERMARK, "" if watermark_ms is None else f"{watermark_ms} {cleared_ms}")
 
 
 def set_batch_time(session: SparkSession, time_ms: int) -> None:
@@ -105,7 +105,7 @@ def set_batch_time(session: SparkSession, time_ms: int) -> None:
         session: Spark's session.
         time_ms: in epoch milliseconds.
     """
-    session.sparkContext.setLocalProperty(_BATCH_TIME, str(time_ms))
+    session.sparkContext.setLocalProperty(BATCH_TIME, str(time_ms))
 
 
 def current_run(session: SparkSession) -> str:

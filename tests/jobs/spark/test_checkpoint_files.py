@@ -5,7 +5,9 @@ from __future__ import annotations
 import itertools
 import uuid
 from collections.abc import Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
+from urllib.parse import urlsplit
 
 import pytest
 from py4j.protocol import Py4JJavaError
@@ -22,6 +24,8 @@ if TYPE_CHECKING:
 
 _MANAGER = FIXED["spark.sql.streaming.checkpointFileManagerClass"]
 _EXISTS = "org.apache.hadoop.fs.FileAlreadyExistsException"
+# Source: proc(5), /proc/net/tcp, and the kernel's enum of include/net/tcp_states.h.
+_ESTABLISHED = "01"
 # Few and quick: what s3a and the SDK do between two attempts is theirs.
 _IMPATIENT = {"attempts.maximum": "2", "retry.limit": "2", "retry.interval": "10ms", "retry.throttle.interval": "10ms"}
 
@@ -59,6 +63,12 @@ class Files:
     def names(self) -> list[str]:
         return [one["Key"] for one in self.s3.list_objects_v2(Bucket=self.bucket).get("Contents", [])]
 
+    def connections(self) -> int:
+        """Open ones to the proxy, of this JVM and others."""
+        port = f":{urlsplit(self.proxy.endpoint).port:04X}"
+        rows = [line.split() for name in ("tcp", "tcp6") for line in Path(f"/proc/net/{name}").read_text("ascii").splitlines()[1:]]
+        return sum(row[2].endswith(port) and row[3] == _ESTABLISHED for row in rows)
+
     def answer(self, *answers: int | None) -> None:
         """The next conditional writes are answered so, and those after them by S3."""
         left = iter(answers)
@@ -90,6 +100,14 @@ def failure(stream: Any) -> tuple[str, str]:
 
 def test_spark_is_given_this_class(files: Files) -> None:
     assert files.manager().getClass().getName() == _MANAGER == CONDITIONAL_MANAGER
+
+
+def test_the_managers_of_all_logs_and_state_stores_share_an_s3_client_and_its_connections(files: Files) -> None:
+    managers = [files.manager(files.path(f"state/0/{store}")) for store in range(8)]
+    before = files.connections()
+    for store, manager in enumerate(managers):
+        assert not manager.exists(files.path(f"state/0/{store}/1.changelog"))
+    assert files.connections() - before <= 1
 
 
 def test_a_file_is_written_by_one_conditional_request_and_only_when_its_stream_is_closed(files: Files) -> None:

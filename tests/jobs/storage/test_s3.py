@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import os
 import warnings
+from concurrent.futures import ThreadPoolExecutor
+from threading import Barrier
+from typing import Any
 
 import pytest
+from botocore.loaders import JSONFileLoader
 
 from penstock.jobs.storage.objects import Objects
-from penstock.jobs.storage.s3 import shared_client
+from penstock.jobs.storage.s3 import client, shared_client
 
 ENVIRONMENT = {
     "AWS_REGION": "eu-central-1",
@@ -53,3 +57,27 @@ def test_a_forked_process_has_a_client_of_its_own() -> None:
     finally:
         os.close(reading)
         os.close(writing)
+
+
+def test_clients_that_threads_make_at_once_read_the_model_of_s3_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    read: list[str] = []
+    load = JSONFileLoader.load_file
+
+    def counted(loader: JSONFileLoader, path: str) -> Any:
+        read.append(path)
+        return load(loader, path)
+
+    monkeypatch.setattr(JSONFileLoader, "load_file", counted)
+    # A session of its own: those of other tests have the model already.
+    monkeypatch.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:3")
+    together = Barrier(4)
+
+    def made(timeout_s: int) -> tuple[str, int]:
+        together.wait(30)
+        own = client(attempts=1, timeout_s=timeout_s)
+        return own.meta.endpoint_url, own.meta.config.read_timeout
+
+    with ThreadPoolExecutor(4) as threads:
+        clients = list(threads.map(made, range(1, 5)))
+    assert clients == [("http://127.0.0.1:3", timeout_s) for timeout_s in range(1, 5)]
+    assert sum("/s3/" in path and path.endswith("service-2") for path in read) == 1

@@ -19,10 +19,6 @@ import static org.apache.hadoop.fs.Options.CreateFileOptionKeys.FS_OPTION_CREATE
  *
  * <p>Spark creates the entries of its logs with {@code overwriteIfPossible = false}: offsets, commits, {@code metadata}, and the metadata
  * and schemas of state. Neither kind of file is probed for before it is written, which the parent does with up to six requests per file.
- *
- * <p>What a query that loses ends with is decided by Spark: {@code CONCURRENT_STREAM_LOG_UPDATE} if it sees the entry before it writes it,
- * otherwise a {@code SparkConcurrentModificationException} caused by the {@code FileAlreadyExistsException} of
- * {@link ConditionalOutputStream#close}.
  */
 public final class ConditionalCheckpointFileManager extends AbortableStreamBasedCheckpointFileManager {
     private final FileSystem files;

@@ -18,7 +18,6 @@ import java.io.InterruptedIOException;
 import java.net.SocketTimeoutException;
 import java.nio.charset.StandardCharsets;
 import java.util.UUID;
-import java.util.concurrent.ThreadLocalRandom;
 
 import static org.apache.hadoop.fs.Options.CreateFileOptionKeys.FS_OPTION_CREATE_CONDITIONAL_OVERWRITE;
 import static org.apache.hadoop.fs.s3a.Constants.FS_S3A_CREATE_HEADER;
@@ -155,9 +154,8 @@ final class ConditionalOutputStream extends CancellableFSDataOutputStream {
 
     /** Longer with each attempt, and random, so that two writers do not meet again. */
     private static void pause(int attempt) throws InterruptedIOException {
-        long longest = FIRST_WAIT_MS << attempt;
         try {
-            Thread.sleep(ThreadLocalRandom.current().nextLong(longest / 2, longest));
+            Thread.sleep((long) ((FIRST_WAIT_MS << attempt) * (0.5 + Math.random() / 2)));
         } catch (InterruptedException error) {
             Thread.currentThread().interrupt();
             throw (InterruptedIOException) new InterruptedIOException("interrupted between two attempts").initCause(error);

@@ -33,9 +33,7 @@ final class Pass implements UDF2<Integer, Long, Boolean>, UDF3<String, String, R
   }
 
   private TaskRows task() {
-    if (task == null) {
-      task = TaskRows.of(operator, all);
-    }
+    task = task == null ? TaskRows.of(operator, all) : task;
     return task;
   }
 }

@@ -11,7 +11,6 @@ import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.WeakHashMap;
-import java.util.stream.Collectors;
 import org.apache.spark.sql.Dataset;
 import org.apache.spark.sql.Encoders;
 import org.apache.spark.sql.Row;
@@ -61,14 +60,9 @@ public final class PassedRows extends AccumulatorV2<Passed, Map<String, Passed>>
     register("penstock_leave_" + number, functions.udf((UDF3<String, String, Row, Boolean>) pass, DataTypes.BooleanType));
   }
 
-  /**
-   * Registers the SQL functions {@code penstock_current_ms()} and {@code penstock_cleared_ms()}, the current watermark and up to where state
-   * may have been cleared, and {@code penstock_batch_ms()}, the micro-batch's own timestamp; see {@link MicroBatchTime}.
-   */
-  public void registerTimes() {
-    register("penstock_current_ms", functions.udf(new MicroBatchTime("penstock.watermark", 0), DataTypes.LongType));
-    register("penstock_cleared_ms", functions.udf(new MicroBatchTime("penstock.watermark", 1), DataTypes.LongType));
-    register("penstock_batch_ms", functions.udf(new MicroBatchTime("penstock.batchTime", 0), DataTypes.LongType));
+  /** Registers the SQL function of a time of the micro-batch, a part of a local property; see {@link MicroBatchTime}. */
+  public void registerTime(String name, String property, int part) {
+    register(name, functions.udf(new MicroBatchTime(property, part), DataTypes.LongType));
   }
 
   private void register(String name, UserDefinedFunction function) {
@@ -85,12 +79,12 @@ public final class PassedRows extends AccumulatorV2<Passed, Map<String, Passed>>
     List<String> lines = of(run, batch).stream()
         .filter(task -> task.lines != null)
         .flatMap(task -> Arrays.stream(new String(task.lines, StandardCharsets.UTF_8).split("\n")))
-        .collect(Collectors.toList());
+        .toList();
     return session.get().createDataset(lines, Encoders.STRING()).toDF("line");
   }
 
   private List<Passed> of(String run, long batch) {
-    return tasks.values().stream().filter(task -> task.batch == batch && task.run.equals(run)).collect(Collectors.toList());
+    return tasks.values().stream().filter(task -> task.batch == batch && task.run.equals(run)).toList();
   }
 
   @Override

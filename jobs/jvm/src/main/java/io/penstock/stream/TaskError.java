@@ -12,14 +12,12 @@ final class TaskError extends RuntimeException {
         code, path, new String(JsonStringEncoder.getInstance().quoteAsString(given)), need, fix), cause);
   }
 
-  /** A task that does not know its micro-batch. */
   static TaskError withoutContext(String property) {
     return new TaskError(
         "JOB-084", "task", "none", "the local property " + property + ", by which a task knows its micro-batch",
         "run the block in a job's query, and call no action on its DataFrame outside the query's thread", null);
   }
 
-  /** Side-output rows that can't be staged. */
   static TaskError unreachable(String object, Throwable cause) {
     return new TaskError(
         "JOB-009", object, String.valueOf(cause), "write access", "check the checkpoint bucket and the job's permissions", cause);

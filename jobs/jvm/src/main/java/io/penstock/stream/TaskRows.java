@@ -72,9 +72,7 @@ final class TaskRows {
     if (split != null) {
       Passed.Split counted = passed.splits.computeIfAbsent(split, any -> new Passed.Split());
       counted.rows++;
-      if (greatestMs != null && greatestMs > counted.greatestMs) {
-        counted.greatestMs = greatestMs;
-      }
+      counted.greatestMs = greatestMs == null ? counted.greatestMs : Math.max(counted.greatestMs, greatestMs);
     }
   }
 
@@ -99,8 +97,7 @@ final class TaskRows {
   private void keep(String tag, String reason, Row record) throws IOException {
     write(tag, reason, record);
     if (staged == null && lines.size() > INLINE_BYTES) {
-      Path path = new Path(object);
-      staged = path.getFileSystem(hadoop()).create(path, true);
+      staged = new Path(object).getFileSystem(hadoop()).create(new Path(object), true);
     }
     if (staged != null) {
       lines.writeTo(staged);
