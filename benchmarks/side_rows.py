@@ -1,9 +1,10 @@
 """CPU time of a source's rows, by the way in which rows leave that are malformed or late:
-``python -m benchmarks.side_rows [--rows N] [--rounds N]``.
+``python -m benchmarks.side_rows [--rows N] [--rounds N] [--fields N] [--java OPTIONS] [--way WAY ...]``.
 
 The ways parse the same JSON, judge each row against the watermark, count the rows and the greatest event time of each of 16 partitions,
-and keep the rows that leave, one in ten thousand. The last two take the values for lines of text, and keep one in a thousand of them by a
-filter on its upper case; Penstock also checks that they are UTF-8, and counts those that are filtered.
+and keep the rows that leave, one in ten thousand. Two ways take the values for lines of text, and keep one in a thousand of them by a
+filter on its upper case; Penstock also checks that they are UTF-8, and counts those that are filtered. The last two write records of many
+fields as JSON: the more fields, the larger the methods of the code that Spark generates for them.
 """
 
 from __future__ import annotations
@@ -59,16 +60,24 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rows", type=int, default=1_000_000)
     parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--fields", type=int, default=19, help="further fields of the records of the last two ways (default: %(default)s)")
+    parser.add_argument("--java", default="", help="options of Spark's JVM")
+    parser.add_argument("--way", nargs="+", choices=(*_WAYS, *_WIDE), default=[*_WAYS, *_WIDE])
     options = parser.parse_args()
     with TemporaryDirectory() as folder, ProcessTree(os.getpid()) as tree:
-        session = _session(Path(folder))
-        given = _records(session, Path(folder), options.rows)
-        measured: dict[str, list[float]] = {name: [] for name in _WAYS}
+        session = _session(Path(folder), options.java)
+        given = {False: _records(session, Path(folder) / "records", options.rows)}
+        if _WIDE.keys() & options.way:
+            given[True] = _records(session, Path(folder) / "wide", options.rows, options.fields)
+        measured: dict[str, list[float]] = {name: [] for name in options.way}
         for number in range(options.rounds + 1):
-            for name, way in _WAYS.items():
+            for name in options.way:
                 leaving.forget(session)
                 before = tree.cpu_s()
-                way(given)
+                if name in _WIDE:
+                    _WIDE[name](given[True], _further(options.fields))
+                else:
+                    _WAYS[name](given[False])
                 # The first round compiles.
                 if number:
                     measured[name].append((tree.cpu_s() - before) * 1e6 / options.rows)
@@ -78,11 +87,12 @@ def main() -> None:
         print(f"{name:<22} {statistics.median(rounds):>20.1f} ({min(rounds):.1f} to {max(rounds):.1f})")
 
 
-def _session(folder: Path) -> SparkSession:
+def _session(folder: Path, java: str) -> SparkSession:
     os.environ.update(PYSPARK_PYTHON=sys.executable, PYTHONPATH=str(layout.ROOT), PYTHONSAFEPATH="1")
     jars = os.pathsep.join(map(str, layout.spark_jars()))
     builder = SparkSession.builder.master("local[2]").config("spark.driver.extraClassPath", jars).config("spark.driver.memory", "3g")
     conf = {"spark.sql.session.timeZone": "UTC", "spark.ui.enabled": "false", "spark.local.dir": str(folder)}
+    builder = builder.config("spark.driver.extraJavaOptions", java)
     session = builder.config(map=cast(Any, conf)).config("spark.ui.showConsoleProgress", "false").getOrCreate()
     session.sparkContext.setLogLevel("ERROR")
     for name, value in _CONTEXT.items():
@@ -90,15 +100,18 @@ def _session(folder: Path) -> SparkSession:
     return session
 
 
-def _records(session: SparkSession, folder: Path, rows: int) -> DataFrame:
-    """Records as of Kafka, in Parquet: 200 bytes each."""
+def _records(session: SparkSession, folder: Path, rows: int, further: int = 0) -> DataFrame:
+    """Records as of Kafka, in Parquet: 200 bytes each, and 23 for each of the further fields."""
+    more = "".join(f',"field_{number:02}":"value-%04d"' for number in range(further))
     text = F.format_string(
         '{"ad_id":"ad-%04d","ad_type":"banner","event_type":"view","event_time":%d,"user_id":"user-%06d","page_id":"page-%04d",'
-        '"ip":"198.51.100.7","session":"0123456789abcdef0123456789abcdef"}',
+        '"ip":"198.51.100.7","session":"0123456789abcdef0123456789abcdef"'
+        f"{more}}}",
         F.col("id") % 1000,
         F.lit(_BEGIN_MS) + F.col("id"),
         F.col("id") % 100_000,
         F.col("id") % 100,
+        *(F.col("id") % (number + 7) for number in range(further)),
     )
     value = F.when(F.col("id") % _BAD_EVERY == 0, F.lit('{"broken')).otherwise(text)
     made = session.range(0, rows, 1, _PARTITIONS).select(
@@ -110,8 +123,8 @@ def _records(session: SparkSession, folder: Path, rows: int) -> DataFrame:
         F.timestamp_millis(F.lit(_BEGIN_MS)).alias("timestamp"),
         F.spark_partition_id().alias(SPLIT),
     )
-    made.write.parquet(str(folder / "records"))
-    return session.read.parquet(str(folder / "records"))
+    made.write.parquet(str(folder))
+    return session.read.parquet(str(folder))
 
 
 def _schema(more: str = "") -> StructType:
@@ -152,6 +165,28 @@ def _text(given: DataFrame) -> None:
     source = Input(given.sparkSession, "events", cast(Any, SimpleNamespace(time=None)), schema)
     lines = records.of_fields(source, read(given, Values("text"), schema, "")).select(line="upper(line)").filter(_WANTED)
     evaluated(lines.frame)
+
+
+def _further(fields: int) -> str:
+    return "".join(f", field_{number:02} STRING" for number in range(fields))
+
+
+def _plain_wide(given: DataFrame, more: str) -> None:
+    """From JSON to JSON in plain PySpark."""
+    fields = F.from_json(F.col("value").cast("string"), _SCHEMA.replace(" NOT NULL", "") + more)
+    frame = given.select(fields.alias("v")).select("v.*").where(F.col("ad_id").isNotNull())
+    evaluated(_as_json(frame.withColumn("time", F.timestamp_millis("event_time"))))
+
+
+def _wide(given: DataFrame, more: str) -> None:
+    """From JSON to JSON in Penstock."""
+    source = Input(given.sparkSession, "events", cast(Any, SimpleNamespace(time=_TIME)), _schema(more))
+    evaluated(_as_json(records.of_fields(source, read(given, Values("json"), source.schema, "")).frame))
+
+
+def _as_json(frame: DataFrame) -> DataFrame:
+    """As a sink to Kafka writes rows."""
+    return frame.select(F.to_json(F.struct(*frame.columns), {"ignoreNullFields": "false"}))
 
 
 def _judged(given: DataFrame) -> DataFrame:
@@ -208,6 +243,7 @@ _WAYS: dict[str, Callable[[DataFrame], None]] = {
     "text, plain": _plain_text,
     "text": _text,
 }
+_WIDE: dict[str, Callable[[DataFrame, str], None]] = {"many fields, plain": _plain_wide, "many fields": _wide}
 
 if __name__ == "__main__":
     main()

@@ -75,7 +75,7 @@ def test_clients_that_threads_make_at_once_read_the_model_of_s3_once(monkeypatch
     def made(timeout_s: int) -> tuple[str, int]:
         together.wait(30)
         own = client(attempts=1, timeout_s=timeout_s)
-        return own.meta.endpoint_url, own.meta.config.read_timeout
+        return own.meta.endpoint_url, own.meta.config.read_timeout  # type: ignore[attr-defined]
 
     with ThreadPoolExecutor(4) as threads:
         clients = list(threads.map(made, range(1, 5)))
