@@ -18,12 +18,11 @@ from pathlib import Path
 
 import boto3
 
+from benchmarks.checkpoint_requests import BUCKET, conf
 from penstock.jobs.driver import session as spark_session
-from penstock.jobs.spec import State
 from penstock.scripts import layout
 from penstock.scripts.emulation.emulated_aws import EmulatedAws
 
-BUCKET = "checkpoints"
 _IMPLEMENTATION = "spark.hadoop.fs.AbstractFileSystem.s3a.impl"
 _WAYS = {"Hadoop": "org.apache.hadoop.fs.s3a.S3A", "Penstock": spark_session.FIXED[_IMPLEMENTATION]}
 _COLUMNS = {"cpu_s": "CPU, s", "heap_mib": "heap, MiB", "threads": "threads", "sockets": "sockets"}
@@ -72,29 +71,13 @@ def main() -> None:
         boto3.client("s3").create_bucket(Bucket=BUCKET)
         for number in range(options.rounds):
             for way, implementation in _WAYS.items():
-                conf = _conf(Path(folder), aws.endpoint, options.stores) | {_IMPLEMENTATION: implementation}
-                measured[way].append(_run({"conf": conf, "checkpoint": f"s3a://{BUCKET}/{way}-{number}"}))
+                own = {"spark.driver.memory": "2g", _IMPLEMENTATION: implementation}
+                given = {**conf(Path(folder), aws.endpoint, options.stores), **own}
+                measured[way].append(_run({"conf": given, "checkpoint": f"s3a://{BUCKET}/{way}-{number}"}))
     print(f"{'file system':<12}", *(f"{title:>10}" for title in _COLUMNS.values()))
     for way, rounds in measured.items():
         medians = (statistics.median(one[name] for one in rounds) for name in _COLUMNS)
         print(f"{way:<12}", *(f"{median:>10.1f}" for median in medians))
-
-
-def _conf(folder: Path, endpoint: str, stores: int) -> dict[str, str]:
-    return {
-        **spark_session.state_conf(State()),
-        "spark.driver.extraClassPath": os.pathsep.join(str(jar) for jar in layout.spark_jars()),
-        "spark.driver.memory": "2g",
-        "spark.sql.shuffle.partitions": str(stores),
-        "spark.local.dir": str(folder / "local"),
-        "spark.ui.enabled": "false",
-        "spark.driver.host": "127.0.0.1",
-        "spark.driver.bindAddress": "127.0.0.1",
-        "spark.hadoop.fs.s3a.endpoint": endpoint,
-        "spark.hadoop.fs.s3a.endpoint.region": "us-east-1",
-        "spark.hadoop.fs.s3a.path.style.access": "true",
-        "spark.hadoop.fs.s3a.connection.ssl.enabled": "false",
-    }
 
 
 def _run(given: dict[str, object]) -> dict[str, float]:

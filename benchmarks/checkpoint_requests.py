@@ -58,11 +58,12 @@ def main() -> None:
         session.stop()
 
 
-def _session(folder: Path, endpoint: str) -> SparkSession:
-    conf = {
+def conf(folder: Path, endpoint: str, shuffle_partitions: int) -> dict[str, str]:
+    """Settings of a local driver whose checkpoints are on an emulated S3."""
+    return {
         **spark_session.state_conf(State()),
         "spark.driver.extraClassPath": os.pathsep.join(str(jar) for jar in layout.spark_jars()),
-        "spark.sql.shuffle.partitions": str(SHUFFLE_PARTITIONS),
+        "spark.sql.shuffle.partitions": str(shuffle_partitions),
         "spark.local.dir": str(folder / "local"),
         "spark.ui.enabled": "false",
         "spark.driver.host": "127.0.0.1",
@@ -72,7 +73,10 @@ def _session(folder: Path, endpoint: str) -> SparkSession:
         "spark.hadoop.fs.s3a.path.style.access": "true",
         "spark.hadoop.fs.s3a.connection.ssl.enabled": "false",
     }
-    session = spark_session.build("benchmark", "local[2]", conf)
+
+
+def _session(folder: Path, endpoint: str) -> SparkSession:
+    session = spark_session.build("benchmark", "local[2]", conf(folder, endpoint, SHUFFLE_PARTITIONS))
     session.sparkContext.setLogLevel("ERROR")
     return session
 

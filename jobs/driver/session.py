@@ -19,7 +19,7 @@ FIXED = {
     # jobs/jvm: writes each checkpoint file with one PUT instead of a PUT and a copy, and offsets/N and commits/N with If-None-Match, so
     # that of two drivers exactly one creates them.
     "spark.sql.streaming.checkpointFileManagerClass": "io.penstock.checkpoint.ConditionalCheckpointFileManager",
-    # jobs/jvm: all of these files by one S3 client. Spark would make one for each log and each state store of a JVM, with its connections.
+    # jobs/jvm: all of these files by one S3 client. Hadoop's class makes one for each log and state store of a JVM, with its connections.
     "spark.hadoop.fs.AbstractFileSystem.s3a.impl": "io.penstock.checkpoint.CachedS3A",
     # Each query's watermark is decided in one place (jobs/stream/event_time); Spark's own policy has no say.
     "spark.sql.streaming.multipleWatermarkPolicy": "min",
