@@ -75,7 +75,9 @@ def test_clients_that_threads_make_at_once_read_the_model_of_s3_once(monkeypatch
     def made(timeout_s: int) -> tuple[str, int]:
         together.wait(30)
         own = client(attempts=1, timeout_s=timeout_s)
-        return own.meta.endpoint_url, own.meta.config.read_timeout  # type: ignore[attr-defined]
+        # botocore sets the attributes of a Config from its arguments, which its types do not say.
+        config: Any = own.meta.config
+        return own.meta.endpoint_url, config.read_timeout
 
     with ThreadPoolExecutor(4) as threads:
         clients = list(threads.map(made, range(1, 5)))
