@@ -14,6 +14,7 @@ import os
 import statistics
 import sys
 from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from types import SimpleNamespace
@@ -66,18 +67,16 @@ def main() -> None:
     options = parser.parse_args()
     with TemporaryDirectory() as folder, ProcessTree(os.getpid()) as tree:
         session = _session(Path(folder), options.java)
-        given = {False: _records(session, Path(folder) / "records", options.rows)}
-        if _WIDE.keys() & options.way:
-            given[True] = _records(session, Path(folder) / "wide", options.rows, options.fields)
+        given = _records(session, Path(folder) / "records", options.rows)
+        wide = _records(session, Path(folder) / "wide", options.rows, options.fields) if _WIDE.keys() & options.way else given
+        ways = {name: partial(way, given) for name, way in _WAYS.items()}
+        ways |= {name: partial(way, wide, _further(options.fields)) for name, way in _WIDE.items()}
         measured: dict[str, list[float]] = {name: [] for name in options.way}
         for number in range(options.rounds + 1):
             for name in options.way:
                 leaving.forget(session)
                 before = tree.cpu_s()
-                if name in _WIDE:
-                    _WIDE[name](given[True], _further(options.fields))
-                else:
-                    _WAYS[name](given[False])
+                ways[name]()
                 # The first round compiles.
                 if number:
                     measured[name].append((tree.cpu_s() - before) * 1e6 / options.rows)
