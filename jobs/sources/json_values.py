@@ -16,9 +16,9 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import ArrayType, BooleanType, StringType, StructField, StructType
 
 from penstock.jobs.sources import extremes, instants, plain_json
-from penstock.jobs.sources.fields import field, with_fields
+from penstock.jobs.sources.fields import with_fields
 
-_CORRUPT, _ROWS, _END = "_corrupt", "_rows", "_penstock_end"
+_CORRUPT, _ROWS, _END = "_penstock_corrupt", "_rows", "_penstock_end"
 _OPTIONS = {"mode": "PERMISSIVE", "columnNameOfCorruptRecord": _CORRUPT, "allowSingleQuotes": "false"}
 
 
@@ -30,21 +30,22 @@ def parsed(records: DataFrame, schema: StructType) -> DataFrame:
         schema: fields of the value.
     """
     text = F.col("value").cast("string")
-    fields = instants.fields_as_read(schema)
     corrupt, end = StructField(_CORRUPT, StringType()), StructField(_END, BooleanType())
+    # One type for the values of all parsers, so that a column takes the struct of whichever has read it.
+    row = StructType([*instants.fields_as_read(schema), end, corrupt])
 
     def flat(given: Column) -> Column:
-        return F.from_json(given, StructType([*fields, corrupt]), _OPTIONS)
+        return F.from_json(given, row, _OPTIONS)
 
     def closed(given: Column) -> Column:
-        array = StructType([StructField(_ROWS, ArrayType(StructType([*fields, end]))), corrupt])
+        array = StructType([StructField(_ROWS, ArrayType(row)), corrupt])
         return F.from_json(F.concat(F.lit(f'{{"{_ROWS}":['), given, F.lit(f',{{"{_END}":true}}]}}')), array, _OPTIONS)
 
     def sound(read: Column) -> Column:
         return read[_CORRUPT].isNull()
 
     readable = F.is_valid_utf8(text)
-    whole = plain_json.read(records.sparkSession, F.col("value"), StructType(fields))
+    whole = plain_json.read(records.sparkSession, F.col("value"), row)
     is_sound = F.lit(True)
     if whole is None:
         whole = F.when(readable & _is_flat(F.col("value")), extremes.parsed(text, schema, flat, sound))
@@ -52,12 +53,15 @@ def parsed(records: DataFrame, schema: StructType) -> DataFrame:
     # Each in a column of its own, so that it is computed once.
     frame = records.withColumn("_json", whole)
     frame = frame.withColumn("_done", F.col("_json").isNotNull() & is_sound & ~instants.misread(F.col("_json"), schema))
-    is_done = F.col("_done")
-    frame = frame.withColumn("_closed", F.when(~is_done & readable, extremes.parsed(text, schema, closed, sound)))
-    of_closed = instants.fields_as_declared(F.col("_closed")[_ROWS][0], schema)
-    of_flat = instants.fields_as_declared(F.col("_json"), schema)
-    frame = with_fields(frame, {name: F.when(is_done, of_flat[name]).otherwise(of_closed[name]) for name in schema.names})
-    return frame.withColumn("_wrong", F.when(~is_done, _wrong(text, schema))).drop("_json", "_closed", "_done")
+    in_an_array = F.when(readable, extremes.parsed(text, schema, closed, sound))
+    # Only a function of elements has a name for a value that it uses several times, within a step for which Spark generates no code because
+    # of from_json. Of the steps around it, Spark makes one method: Java would not compile it with the reasons of each field in it, nor with
+    # a choice between the parsers for each (docs/decisions/0037-what-binds.md).
+    rest = F.transform(F.array(in_an_array), lambda one: F.struct(one[_ROWS][0].alias("row"), _wrong(one, text, schema).alias("wrong")))[0]
+    done = F.struct(F.col("_json").alias("row"), F.lit(None).cast("string").alias("wrong"))
+    frame = frame.withColumn("_json", F.when(F.col("_done"), done).otherwise(rest)).drop("_done")
+    frame = with_fields(frame, instants.fields_as_declared(F.col("_json")["row"], schema))
+    return frame.withColumn("_wrong", F.col("_json")["wrong"]).drop("_json")
 
 
 def _is_flat(value: Column) -> Column:
@@ -68,20 +72,21 @@ def _is_flat(value: Column) -> Column:
     return text.startswith("{") & text.endswith("}") & ~before.contains("}")
 
 
-def _wrong(text: Column, schema: StructType) -> Column:
-    """The first error of a value that is not known to be sound."""
-    rows = F.col("_closed")[_ROWS]
+def _wrong(closed: Column, text: Column, schema: StructType) -> Column:
+    """The first error of a value that has been read as an element of an array; null if it is sound."""
+    rows = closed[_ROWS]
     whole = (F.size(rows) == 2) & rows[0].isNotNull() & F.coalesce(rows[1][_END], F.lit(False))
-    retyped = F.coalesce(*(_retyped(text, one) for one in schema.fields), F.lit(""))
+    fields = instants.fields_as_declared(rows[0], schema)
+    retyped = F.coalesce(*(_retyped(text, one, fields[one.name]) for one in schema.fields), F.lit(""))
     other = "the value is not JSON of the source's schema"
     return (
         F.when(~F.is_valid_utf8(text), F.lit("the value is not UTF-8"))
         .when(~F.coalesce(whole, F.lit(False)), F.lit(other))
-        .when(F.col("_closed")[_CORRUPT].isNotNull() | instants.misread(rows[0], schema), F.concat(F.lit(other), retyped))
+        .when(closed[_CORRUPT].isNotNull() | instants.misread(rows[0], schema), F.concat(F.lit(other), retyped))
     )
 
 
-def _retyped(text: Column, one: StructField) -> Column:
+def _retyped(text: Column, one: StructField, value: Column) -> Column:
     """Names the field of another type. Only computed for values that are known not to fit."""
     text_value = F.get_json_object(text, f"$['{one.name}']")
-    return F.when(field(one.name).isNull() & text_value.isNotNull(), F.lit(f": {one.name} is not {one.dataType.simpleString()}"))
+    return F.when(value.isNull() & text_value.isNotNull(), F.lit(f": {one.name} is not {one.dataType.simpleString()}"))

@@ -53,8 +53,8 @@ def read(records: DataFrame, values: Values, schema: StructType, where: str) -> 
         where: the source in the app, for errors.
 
     Returns:
-        The records with the fields of `penstock.jobs.sources.fields` (null for an invalid record), ``_reason`` (null for a row) and, of
-        Debezium's change events or if tombstones delete, ``_deleted``.
+        The records with the fields of `penstock.jobs.sources.fields` (of an invalid record what its parser made of it, which no expression
+        of an app may see), ``_reason`` (null for a row) and, of Debezium's change events or if tombstones delete, ``_deleted``.
 
     Raises:
         BadDeclaration: JOB-004, a schema that such values can't have.
@@ -63,8 +63,6 @@ def read(records: DataFrame, values: Values, schema: StructType, where: str) -> 
     reason = F.when(F.col("value").isNull(), F.lit("the record has no value")).otherwise(F.col(WRONG))
     removed = F.coalesce(debezium_values.REMOVED, F.lit(False)) if values.form == "debezium" else F.lit(False)
     frame = frame.withColumn(REASON, F.coalesce(reason, *misfits(schema, removed)))
-    # The fields of invalid records are hidden from the app's expressions, which could fail on them.
-    frame = with_fields(frame, {name: F.when(F.col(REASON).isNull(), field(name)) for name in schema.names})
     if values.form == "debezium":
         frame = frame.withColumn(DELETED, removed).drop(debezium_values.REMOVED)
     return (frame if values.deletes is None else _with_tombstones(frame, values, values.deletes, schema, where)).drop(WRONG)

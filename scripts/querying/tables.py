@@ -15,7 +15,7 @@ from pyspark.sql import functions as F
 
 from penstock.jobs.configuration.kafka_access import KafkaAccess
 from penstock.jobs.driver.check import declared_fields
-from penstock.jobs.sources.fields import named_fields
+from penstock.jobs.sources.fields import field
 from penstock.jobs.sources.opening import values_of
 from penstock.jobs.sources.values import read
 from penstock.jobs.spec import KafkaSource, SpecFile
@@ -132,8 +132,9 @@ def opened(table: TopicTable, access: KafkaAccess, session: SparkSession, start:
     records = reader.format("kafka").options(**_options(table, access), **start.options()).load()
     rows = read(records, values_of(table.kafka, table.schemas), table.fields, f"{table.job}: {table.source}")
     deleted = [F.col(DELETED)] if DELETED in rows.columns else []
+    is_row = F.col(REASON).isNull()
     return rows.select(
-        *named_fields(table.fields),
+        *(F.when(is_row, field(name)).alias(name) for name in table.fields.names),
         *deleted,
         *(column.alias(name) for name, column in _of_record().items() if name not in table.fields.names),
     )

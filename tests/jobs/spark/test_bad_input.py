@@ -45,7 +45,7 @@ def _read(
     rows = (
         read(frame.coalesce(1), values, fields, "here")
         .orderBy("place")
-        .select("_reason", F.struct(*named_fields(fields)).alias("fields"))
+        .select("_reason", F.when(F.col("_reason").isNull(), F.struct(*named_fields(fields))).alias("fields"))
         .collect()
     )
     return [row["_reason"] or {name: value for name, value in row["fields"].asDict().items() if value is not None} for row in rows]

@@ -78,6 +78,28 @@ def test_expressions_functions_and_pandas_udfs_of_spark_work_and_side_rows_are_n
     assert batch["rowsIn"] == {"a": 4}
 
 
+def test_an_app_sees_no_field_of_a_record_that_is_not_data(job: Job) -> None:
+    # Each expression of the app would fail on the last two: a year that Python does not have, and a division by zero.
+    tested = job("""
+        rows = job.source("a", SCHEMA + ", seen TIMESTAMP").df.where("10 / n > 1")
+        job.write(rows.select("key", F.udf(lambda seen: str(seen.year))("seen").alias("year")), "out")
+    """)
+    tested.feed(
+        "a",
+        {**_row("30:00", n=2), "seen": "2025-04-05T12:00:00Z"},
+        {**_row("30:01", n=2), "seen": "12025-04-05T12:00:00Z"},
+        {"n": 0, "seen": "2025-04-05T12:00:00Z"},
+    )
+    with tested.running() as running:
+        (batch,) = running.until_read({"a": [3]})
+    assert tested.rows() == [{"key": "k", "year": "2025"}]
+    assert sorted(record["reason"] for record in tested.side_outputs("errors")) == [
+        "key is missing",
+        "seen is not within the years 0001 to 9999",
+    ]
+    assert batch["tags"] == {"data": 1, "quarantined": 2}
+
+
 def test_an_aggregation_of_sparks_closes_by_penstocks_watermark(job: Job) -> None:
     tested = job(
         """

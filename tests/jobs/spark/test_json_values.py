@@ -97,7 +97,7 @@ def _outcomes(session: SparkSession, schema: str, values: Sequence[bytes]) -> li
     rows = (
         read(frame, Values("json"), fields, "here")
         .orderBy("place")
-        .select("_reason", F.struct(*named_fields(fields)).alias("fields"))
+        .select("_reason", F.when(F.col("_reason").isNull(), F.struct(*named_fields(fields))).alias("fields"))
         .collect()
     )
     return [row["_reason"] or repr({name: value for name, value in row["fields"].asDict().items() if value is not None}) for row in rows]
