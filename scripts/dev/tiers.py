@@ -46,8 +46,8 @@ EITHER = " or "
 # CPU-bound; beyond eight processes the longest file is all that is left. In the tiers spark and executors each process has a Spark session,
 # a broker and an emulated S3 of its own, 3 to 6 GiB.
 _MOST_PROCESSES = {"fast": 8, "spark": 2, "executors": 2}
-# Tiers that mostly wait, so that the number of cores does not matter: Terraform's provider waits a minute for S3 to propagate the lifecycle
-# rules of new buckets. A process of the tier emulated has at most one local run, 3 GiB.
+# Tiers whose tests often wait, each for itself: Terraform's provider waits a minute for S3 to propagate the lifecycle rules of new buckets.
+# Four processes keep two cores busy from the first minute to the last. One of the tier emulated has at most one local run, 3 GiB.
 _WAITING_PROCESSES = {"emulated": 4}
 # Tiers that run beside each other if both are asked for: each keeps one core busy, and waits for its servers for much of the time.
 _TOGETHER = ("localstack", "kube")
