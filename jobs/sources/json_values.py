@@ -59,9 +59,9 @@ def parsed(records: DataFrame, schema: StructType) -> DataFrame:
     # a choice between the parsers for each (docs/decisions/0037-what-binds.md).
     rest = F.transform(F.array(in_an_array), lambda one: F.struct(one[_ROWS][0].alias("row"), _wrong(one, text, schema).alias("wrong")))[0]
     done = F.struct(F.col("_json").alias("row"), F.lit(None).cast("string").alias("wrong"))
-    frame = frame.withColumn("_json", F.when(F.col("_done"), done).otherwise(rest)).drop("_done")
-    frame = with_fields(frame, instants.fields_as_declared(F.col("_json")["row"], schema))
-    return frame.withColumn("_wrong", F.col("_json")["wrong"]).drop("_json")
+    frame = frame.withColumn("_parsed", F.when(F.col("_done"), done).otherwise(rest)).drop("_json", "_done")
+    frame = with_fields(frame, instants.fields_as_declared(F.col("_parsed")["row"], schema))
+    return frame.withColumn("_wrong", F.col("_parsed")["wrong"]).drop("_parsed")
 
 
 def _is_flat(value: Column) -> Column:
