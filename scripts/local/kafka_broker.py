@@ -9,6 +9,7 @@ import socket
 import subprocess
 import time
 import uuid
+from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from types import TracebackType
@@ -19,6 +20,7 @@ from confluent_kafka.admin import AdminClient
 
 from penstock.scripts import layout
 from penstock.scripts.errors import BrokerDied, BrokerNotReady, MissingTool, PortInUse
+from penstock.scripts.local import class_data
 from penstock.scripts.process.supervised import SupervisedProcess
 
 # Measured on 2 cores: 1.1 s to format, 2 s to start. A minute and a half is for a busy machine.
@@ -65,6 +67,8 @@ class KafkaBroker:
         port_option: the option that set the port, for the error message.
         start_limit_s: how long it may take to start.
         host: an IP address of this machine, for clients that are not on its loopback interface.
+        java_options: further options of the broker's JVM.
+        stop_limit_s: how long it may take to stop before it is killed.
     """
 
     def __init__(
@@ -76,6 +80,8 @@ class KafkaBroker:
         port_option: str = "--kafka-port",
         start_limit_s: float = START_LIMIT_S,
         host: str = "127.0.0.1",
+        java_options: Sequence[str] = (),
+        stop_limit_s: float = 10,
     ) -> None:
         self.log = log
         self._host = host
@@ -83,6 +89,8 @@ class KafkaBroker:
         self._asked_port = port
         self._port_option = port_option
         self._start_limit_s = start_limit_s
+        self._java_options = tuple(java_options)
+        self._stop_limit_s = stop_limit_s
         self._supervised: SupervisedProcess | None = None
         self._port = 0
 
@@ -152,10 +160,13 @@ class KafkaBroker:
     def _start_on(self, port: int, controller_port: int) -> None:
         self._port = port
         settings = self._settings(controller_port)
-        command = self._java("kafka.Kafka", str(settings))
+        java, *arguments = self._java("kafka.Kafka", str(settings))
+        command = [java, *self._java_options, *arguments]
         try:
             self._format(settings)
-            self._supervised = SupervisedProcess(command, env=self._environment(), log=self.log, remove=self._folder, grace_s=10)
+            self._supervised = SupervisedProcess(
+                command, env=self._environment(), log=self.log, remove=self._folder, grace_s=self._stop_limit_s
+            )
             self._supervised.start()
             self._wait_for_answer()
         except BaseException:
@@ -204,6 +215,7 @@ class KafkaBroker:
 
     def _java(self, main: str, *arguments: str) -> list[str]:
         flags = [
+            *class_data.kafka().options(),
             f"-Xmx{HEAP}",
             f"-Djava.io.tmpdir={self._folder}",
             "-XX:TieredStopAtLevel=1",

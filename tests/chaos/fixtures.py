@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 @pytest.fixture(scope="session")
 def kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaBroker]:
     folder = tmp_path_factory.mktemp("kafka")
+    class_data.kafka().make(Steps())
     with KafkaBroker(folder=folder / "data", log=folder / "kafka.log") as running:
         yield running
 

@@ -14,8 +14,10 @@ from penstock.infra.environment import Environment
 from penstock.infra.environment_file import load
 from penstock.scripts.emulation.emulated_aws import EmulatedAws
 from penstock.scripts.errors import ProviderNotFound
+from penstock.scripts.local import class_data
 from penstock.scripts.local.environment import LocalEnvironment
 from penstock.scripts.local.kafka_broker import KafkaBroker
+from penstock.scripts.progress import Steps
 from penstock.scripts.provisioning import stacks
 from penstock.scripts.provisioning.terraform import Applied, Terraform
 from tests.emulated import clicks
@@ -53,6 +55,12 @@ class AppliedStack:
 def aws(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmulatedAws]:
     with EmulatedAws(log=tmp_path_factory.mktemp("aws") / "aws.log") as running:
         yield running
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _classes_of_kafka() -> None:
+    """Brokers start in half the CPU time, also those of commands."""
+    class_data.kafka().make(Steps())
 
 
 @pytest.fixture(scope="module")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import socket
 import time
@@ -14,7 +15,7 @@ from confluent_kafka.admin import AdminClient
 
 from penstock.jobs.local.recording import Record
 from penstock.scripts.errors import BrokerDied, BrokerNotReady, InputFailed, MissingTool, PortInUse, TopicsNotCreated
-from penstock.scripts.local import kafka_topics
+from penstock.scripts.local import class_data, kafka_topics
 from penstock.scripts.local.kafka_broker import KafkaBroker
 from penstock.sizing.errors import PenstockError
 
@@ -47,6 +48,13 @@ def test_it_answers_on_the_loopback_alone(broker: KafkaBroker) -> None:
     brokers = AdminClient({"bootstrap.servers": broker.address}).list_topics(timeout=WITHIN_S).brokers
     assert [(str(one.host), one.port) for one in brokers.values()] == [("127.0.0.1", int(broker.address.split(":")[1]))]
     broker.check()
+
+
+def test_its_jvm_maps_the_archive_of_kafkas_classes(broker: KafkaBroker) -> None:
+    """A JVM unmaps one that does not fit, without a word."""
+    archive = str(class_data.kafka().file)
+    mapped = Path(f"/proc/{broker.pid}/maps").read_text(encoding="utf-8")
+    assert re.search(f" r--p .* {re.escape(archive)}$", mapped, re.MULTILINE)
 
 
 def test_a_cluster_id_that_begins_with_a_hyphen_is_no_option(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -43,7 +43,7 @@ def test_another_jvm_gets_another_archive(cache: Cache, tmp_path: Path, monkeypa
         home.mkdir(exist_ok=True)
         (home / "release").write_text(f'JAVA_VERSION="{version}"', encoding="utf-8")
         monkeypatch.setenv("JAVA_HOME", str(home))
-        entries.append(class_data._folder(cache))
+        entries.append(class_data.spark(cache).folder)
     assert len(set(entries)) == 2
 
 
@@ -60,13 +60,13 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def test_an_environment_that_is_made_again_gets_another_archive(cache: Cache, home: Path) -> None:
     """Its jars have other times, and a JVM ignores an archive for those, without a word."""
-    before = class_data._folder(cache)
+    before = class_data.spark(cache).folder
     of_an_earlier_release = before.with_name(before.name.partition("-")[0])
     of_an_earlier_release.mkdir(parents=True)
     class_data.make(Steps(), cache)
     assert before.is_dir()
     os.utime(home / "jars" / "spark-core.jar", (1, 1))
-    after = class_data._folder(cache)
+    after = class_data.spark(cache).folder
     assert after != before
     class_data.make(Steps(), cache)
     # One has 200 MB.
