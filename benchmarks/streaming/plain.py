@@ -256,17 +256,18 @@ def _ddl(frame: DataFrame) -> str:
 
 def _with_limits(url: str, frames: Iterator[pd.DataFrame]) -> Iterator[pd.DataFrame]:
     """The rows with the answer to each, ten calls at a time."""
-    import httpx
+    import aiohttp
 
-    async def ask(client: httpx.AsyncClient, turn: asyncio.Semaphore, row: Mapping[Hashable, Any]) -> float:
-        async with turn:
-            asked = {name: row[name] for name in ("token", "user_id", "amount", "credit_limit")}
-            answer = await client.post("/limits", json=asked)
-        return float(answer.raise_for_status().json()["new_limit"])
+    async def ask(client: aiohttp.ClientSession, turn: asyncio.Semaphore, row: Mapping[Hashable, Any]) -> float:
+        asked = {name: row[name] for name in ("token", "user_id", "amount", "credit_limit")}
+        async with turn, client.post("/limits", json=asked) as answer:
+            answer.raise_for_status()
+            return float((await answer.json())["new_limit"])
 
     async def all_of(rows: list[dict[Hashable, Any]]) -> list[float]:
         turn = asyncio.Semaphore(_CALLS)
-        async with httpx.AsyncClient(base_url=url, timeout=3, limits=httpx.Limits(max_connections=_CALLS)) as client:
+        limit = aiohttp.ClientTimeout(total=3)
+        async with aiohttp.ClientSession(url, connector=aiohttp.TCPConnector(limit=_CALLS), timeout=limit) as client:
             return await asyncio.gather(*(ask(client, turn, row) for row in rows))
 
     for frame in frames:

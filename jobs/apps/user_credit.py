@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from penstock import CallRefused, Job, Side, Stream, Tag, call, interval_join
 
 if TYPE_CHECKING:
-    import httpx
+    import aiohttp
 
 OPERATORS = ("read-a", "read-b", "join-by-token", "update-credit", "write-user-data")
 
@@ -34,12 +34,15 @@ class CreditService:
         self._url = url
 
     async def __aenter__(self) -> None:
-        import httpx
+        import aiohttp
 
-        self._client: httpx.AsyncClient = httpx.AsyncClient(base_url=self._url, timeout=None, limits=httpx.Limits(max_connections=CAPACITY))
+        # The call block ends a call at its timeout.
+        no_limit = aiohttp.ClientTimeout(total=None)
+        connections = aiohttp.TCPConnector(limit=CAPACITY)
+        self._session: aiohttp.ClientSession = aiohttp.ClientSession(self._url, connector=connections, timeout=no_limit)
 
     async def __aexit__(self, *error: object) -> None:
-        await self._client.aclose()
+        await self._session.close()
 
     async def __call__(self, row: Mapping[str, Any], key: str) -> Mapping[str, Any]:
         """The new limit of a pair.
@@ -49,12 +52,12 @@ class CreditService:
             ConnectionError: a retry may succeed.
         """
         asked = {name: row[name] for name in ("token", "user_id", "amount", "credit_limit")}
-        answer = await self._client.post("/limits", json=asked, headers={"Idempotency-Key": key})
-        if answer.status_code == _UNPROCESSABLE:
-            raise CallRefused(answer.json()["reason"])
-        if not answer.is_success:
-            raise ConnectionError(f"the credit service has answered {answer.status_code}")
-        return {"new_limit": answer.json()["new_limit"]}
+        async with self._session.post("/limits", json=asked, headers={"Idempotency-Key": key}) as answer:
+            if answer.status == _UNPROCESSABLE:
+                raise CallRefused((await answer.json())["reason"])
+            if not answer.ok:
+                raise ConnectionError(f"the credit service has answered {answer.status}")
+            return {"new_limit": (await answer.json())["new_limit"]}
 
 
 def build(job: Job) -> None:

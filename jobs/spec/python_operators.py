@@ -42,7 +42,7 @@ _METHODS: Mapping[str, PythonUse] = {
 # Spark computes the functions of one kind of a stage in one operator, so that each kind counts once.
 _FUNCTIONS: Mapping[str, PythonUse] = {"udf": "udf", "udtf": "udf", "arrow_udf": "arrow", "arrow_udtf": "arrow", "pandas_udf": "pandas"}
 # Packages that every job has, for clients that its functions use; they have no functions for Spark themselves.
-_CLIENTS = frozenset({"boto3", "botocore", "confluent_kafka", "httpx", "psycopg", "redis"})
+_CLIENTS = frozenset({"aiohttp", "boto3", "botocore", "confluent_kafka", "httpx", "psycopg", "redis"})
 _READ = frozenset({"penstock", "pyspark", "numpy", "pandas", "pyarrow", *_CLIENTS, *sys.stdlib_module_names})
 
 

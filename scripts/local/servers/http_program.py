@@ -41,23 +41,24 @@ class Handler(BaseHTTPRequestHandler):
     def _do(self) -> None:
         body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
         headers = {name.lower(): value for name, value in self.headers.items()}
-        status, body_bytes = self._answered(headers, body)
+        status, media_type, body_bytes = self._answered(headers, body)
         request = {"method": self.command, "path": self.path, "headers": headers, "body": body.decode("utf-8", "replace"), "status": status}
         with self.lock, self.kept.open("a", encoding="utf-8") as file:
             file.write(json.dumps(request) + "\n")
         self.send_response(status)
+        self.send_header("Content-Type", media_type)
         self.send_header("Content-Length", str(len(body_bytes)))
         self.end_headers()
         if self.command != "HEAD":
             self.wfile.write(body_bytes)
 
-    def _answered(self, headers: dict[str, str], body: bytes) -> tuple[int, bytes]:
+    def _answered(self, headers: dict[str, str], body: bytes) -> tuple[int, str, bytes]:
         try:
             status, response = type(self).answer(self.command, self.path, headers, body)
-            return int(status), _bytes(response)
+            return int(status), *_body(response)
         except Exception:
             traceback.print_exc()
-            return 500, b""
+            return 500, *_body(b"")
 
 
 class _Server(ThreadingHTTPServer):
@@ -66,10 +67,13 @@ class _Server(ThreadingHTTPServer):
     request_queue_size = 512
 
 
-def _bytes(response: Any) -> bytes:
+def _body(response: Any) -> tuple[str, bytes]:
+    """The media type of a response, and its bytes."""
     if isinstance(response, bytes):
-        return response
-    return response.encode() if isinstance(response, str) else json.dumps(response).encode()
+        return "application/octet-stream", response
+    if isinstance(response, str):
+        return "text/plain; charset=utf-8", response.encode()
+    return "application/json", json.dumps(response).encode()
 
 
 def main(arguments: list[str]) -> None:

@@ -31,7 +31,7 @@ def uses(folder: Path, text: str) -> list[str]:
         ("def build(job):\n    job.source('a').df.mapInArrow(f, 'x int').groupBy('x').transformWithState(g)\n", ["arrow", "keyed"]),
         ("import json, decimal\nimport pyarrow as pa\nx = json.dumps(1)\n", []),
         ("from penstock import broadcast_join\nbroadcast_join(1, 2)\n", ["keyed"]),
-        ("import httpx\nfrom penstock import call\ncall(1, httpx)\n", ["client"]),
+        ("import aiohttp, httpx\nfrom penstock import call\ncall(1, aiohttp)\n", ["client"]),
         # What is imported from elsewhere is not read.
         ("from my_team.functions import scored\nscored(1)\n", ["keyed"]),
         ("from . import functions\n", ["keyed"]),

@@ -92,6 +92,7 @@ def test_an_endpoint_answers_by_its_function_and_keeps_what_it_was_asked(tmp_pat
     with HttpEndpoint(tmp_path / "http", "served:credit", [app_path]) as server:
         answer = httpx.post(f"{server.url}/users?id=1", content=b"abc", headers={"Idempotency-Key": "t-0-5"})
         assert answer.json() == {"method": "POST", "path": "/users?id=1", "bytes": 3}
+        assert answer.headers["content-type"] == "application/json"
         assert httpx.get(f"{server.url}/broken").status_code == 500
         asked, broken = server.requests()
     assert (asked.method, asked.path, asked.body, asked.status) == ("POST", "/users?id=1", "abc", 200)
