@@ -464,8 +464,11 @@ def test_the_example_job_runs_as_its_page_says_and_leaves_nothing(example: Path,
     assert ran.returncode == 0, ran.stderr
     assert re.search(r"^  verdict +correct: rows in = out \+ quarantined \+ late \+ filtered$", ran.stderr, flags=re.MULTILINE)
     assert re.search(r"^  in +5 records", ran.stderr, flags=re.MULTILINE)
-    assert re.search(r"^  out +2 rows in \d files?, .*: s3a://penstock-local-output/my-job/$", ran.stderr, flags=re.MULTILINE)
+    assert "my-job: 1 executor x 2 slots" in ran.stdout
+    assert re.search(r"^  out +2 rows in \d files?, \d+ bytes: s3a://penstock-local-output/my-job/$", ran.stderr, flags=re.MULTILINE)
     assert "2 in topic my-job-errors" in ran.stderr
+    assert re.search(r'1 x at is not ISO-8601 .*, for example clicks-[01]-\d: \{"user": "u4"', ran.stderr)
+    assert re.search(r"stack checkpoints: \d+ created", ran.stderr)
     assert "0 in topic my-job-late" in ran.stderr
     assert "1 filtered" in ran.stderr
     assert list(temporary.iterdir()) == []
