@@ -5,9 +5,10 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer, TopicPartition
-from confluent_kafka.admin import AdminClient
+from confluent_kafka.admin import AdminClient, OffsetSpec  # type: ignore[attr-defined]
 from confluent_kafka.cimpl import NewTopic
 
 from penstock.jobs.local.recording import Record, Recorded
@@ -175,14 +176,31 @@ class _Writing:
 
 
 def _wait_for_leaders(admin: AdminClient, topics: Mapping[str, int]) -> None:
-    """A topic that the broker has accepted does not exist until each of its partitions has a leader."""
+    """A topic that the broker has accepted does not exist until the leader of each of its partitions answers. The broker names a leader
+    before that one knows of it.
+    """
+    waiting = [TopicPartition(name, number) for name, count in topics.items() for number in range(count)]
     until_s = time.monotonic() + _TIMEOUT_S
-    while time.monotonic() < until_s:
-        known = admin.list_topics(timeout=_TIMEOUT_S).topics
-        led = {name: sum(partition.leader >= 0 for partition in topic.partitions.values()) for name, topic in known.items()}
-        if all(led.get(name, 0) >= count for name, count in topics.items()):
-            return
-    raise TopicsNotCreated(path=", ".join(topics), need=f"leaders within {_TIMEOUT_S:g} s", fix="check the broker's log")
+    while waiting:
+        errors = _errors_of_leaders(admin, waiting)
+        if errors and time.monotonic() > until_s:
+            need = f"leaders of all partitions within {_TIMEOUT_S:g} s"
+            given = next(iter(errors.values())).str()
+            raise TopicsNotCreated(path=", ".join(topics), given=given, need=need, fix="check the broker's log")
+        waiting = list(errors)
+
+
+def _errors_of_leaders(admin: AdminClient, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, KafkaError]:
+    """Why the leaders of partitions do not say where these end."""
+    errors: dict[TopicPartition, KafkaError] = {}
+    end: Any = OffsetSpec
+    asked = admin.list_offsets({partition: end.latest() for partition in partitions}, request_timeout=_TIMEOUT_S)
+    for partition, answer in asked.items():
+        try:
+            answer.result()
+        except KafkaException as error:
+            errors[partition] = error.args[0]
+    return errors
 
 
 def _produce(producer: Producer, topic: str, record: Record, partition: int | None, writing: _Writing) -> None:

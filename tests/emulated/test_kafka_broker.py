@@ -75,6 +75,12 @@ def test_a_topic_has_the_partitions_asked_for_and_keeps_what_is_fed_in_its_order
     ]
 
 
+def test_all_partitions_of_a_new_topic_can_be_read(broker: KafkaBroker) -> None:
+    # The broker names their leaders before these know of it: with so many, one of them did not in every run.
+    kafka_topics.create(broker.address, {"many-partitions": 100})
+    assert kafka_topics.read(broker.address, "many-partitions") == []
+
+
 def test_only_what_lies_before_the_given_ends_is_read(broker: KafkaBroker) -> None:
     kafka_topics.create(broker.address, {"cut": 2})
     kafka_topics.feed(broker.address, "cut", 2, [Record(b"%d" % n, partition=0) for n in range(5)], lambda _: None)
