@@ -1,5 +1,5 @@
 """CPU time of a source's rows, by the way in which rows leave that are malformed or late:
-``python -m benchmarks.side_rows [--rows N] [--rounds N] [--fields N] [--java OPTIONS] [--way WAY ...]``.
+``python -m benchmarks.side_rows [--rows N] [--rounds N] [--fields N] [--timestamps N] [--java OPTIONS] [--way WAY ...]``.
 
 The ways parse the same JSON, judge each row against the watermark, count the rows and the greatest event time of each of 16 partitions,
 and keep the rows that leave, one in ten thousand. Two ways take the values for lines of text, and keep one in a thousand of them by a
@@ -62,15 +62,17 @@ def main() -> None:
     parser.add_argument("--rows", type=int, default=1_000_000)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--fields", type=int, default=19, help="further fields of the records of the last two ways (default: %(default)s)")
+    parser.add_argument("--timestamps", type=int, default=0, help="how many of these are TIMESTAMP, the others are STRING (default: 0)")
     parser.add_argument("--java", default="", help="options of Spark's JVM")
     parser.add_argument("--way", nargs="+", choices=(*_WAYS, *_WIDE), default=[*_WAYS, *_WIDE])
     options = parser.parse_args()
     with TemporaryDirectory() as folder, ProcessTree(os.getpid()) as tree:
         session = _session(Path(folder), options.java)
         given = _records(session, Path(folder) / "records", options.rows)
-        wide = _records(session, Path(folder) / "wide", options.rows, options.fields) if _WIDE.keys() & options.way else given
+        further = (options.fields, options.timestamps)
+        wide = _records(session, Path(folder) / "wide", options.rows, *further) if _WIDE.keys() & options.way else given
         ways = {name: partial(way, given) for name, way in _WAYS.items()}
-        ways |= {name: partial(way, wide, _further(options.fields)) for name, way in _WIDE.items()}
+        ways |= {name: partial(way, wide, _further(*further)) for name, way in _WIDE.items()}
         measured: dict[str, list[float]] = {name: [] for name in options.way}
         for number in range(options.rounds + 1):
             for name in options.way:
@@ -99,9 +101,10 @@ def _session(folder: Path, java: str) -> SparkSession:
     return session
 
 
-def _records(session: SparkSession, folder: Path, rows: int, further: int = 0) -> DataFrame:
-    """Records as of Kafka, in Parquet: 200 bytes each, and 23 for each of the further fields."""
-    more = "".join(f',"field_{number:02}":"value-%04d"' for number in range(further))
+def _records(session: SparkSession, folder: Path, rows: int, further: int = 0, timestamps: int = 0) -> DataFrame:
+    """Records as of Kafka, in Parquet: 200 bytes each, and 23 for each of the further fields, 37 for a TIMESTAMP."""
+    texts = ("2025-04-05T12:30:00.%03dZ" if number < timestamps else "value-%04d" for number in range(further))
+    more = "".join(f',"field_{number:02}":"{text}"' for number, text in enumerate(texts))
     text = F.format_string(
         '{"ad_id":"ad-%04d","ad_type":"banner","event_type":"view","event_time":%d,"user_id":"user-%06d","page_id":"page-%04d",'
         '"ip":"198.51.100.7","session":"0123456789abcdef0123456789abcdef"'
@@ -166,8 +169,9 @@ def _text(given: DataFrame) -> None:
     evaluated(lines.frame)
 
 
-def _further(fields: int) -> str:
-    return "".join(f", field_{number:02} STRING" for number in range(fields))
+def _further(fields: int, timestamps: int) -> str:
+    kinds = ("TIMESTAMP" if number < timestamps else "STRING" for number in range(fields))
+    return "".join(f", field_{number:02} {kind}" for number, kind in enumerate(kinds))
 
 
 def _plain_wide(given: DataFrame, more: str) -> None:

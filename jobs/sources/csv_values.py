@@ -36,18 +36,19 @@ def parsed(records: DataFrame, schema: StructType, csv: Csv) -> DataFrame:
     readable = F.is_valid_utf8(text) & (separators <= _MAX_SEPARATORS)
     ddl = lenient.toDDL()
     parsed_value = extremes.parsed(text, schema, lambda line: F.from_csv(line, ddl, options), lambda read: read[_CORRUPT].isNull())
-    frame = records.withColumn("_csv", F.when(readable, parsed_value))
     value = F.col("_csv")
+    frame, converted = instants.with_converted(records.withColumn("_csv", F.when(readable, parsed_value)), value, schema)
     wrong = (
         F.when(~F.is_valid_utf8(text), F.lit("the value is not UTF-8"))
         .when(F.length(text) == 0, F.lit("the value is empty"))
         .when(quotes % 2 == 1, F.lit("the value is not CSV: a quote is not closed"))
         .when(
-            value.isNull() | value[_CORRUPT].isNotNull() | instants.misread(value, schema),
+            value.isNull() | value[_CORRUPT].isNotNull() | instants.misread(value, schema, converted),
             F.lit("the value is not CSV of the source's schema"),
         )
     )
-    return with_fields(frame, instants.fields_as_declared(value, schema)).withColumn("_wrong", wrong).drop("_csv")
+    frame = with_fields(frame, instants.fields_as_declared(value, schema, converted)).withColumn("_wrong", wrong)
+    return frame.drop("_csv", *instants.columns(schema))
 
 
 def _count(text: Column, sign: str) -> Column:

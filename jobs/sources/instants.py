@@ -2,11 +2,16 @@
 
 Spark's parsers also take a bare date, a local time, a bare year and a bare number, each as if it were in the session's time zone, which
 is not what the producer meant. So such a field is read as text, and converted here.
+
+To convert one costs as much as to read several fields, and 200 bytes of the method that Spark generates for the steps of a source, of
+which Java compiles none that is too large (docs/decisions/0037-what-binds.md): the formats convert each once.
 """
 
 from __future__ import annotations
 
-from pyspark.sql import Column
+from collections.abc import Mapping
+
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import ArrayType, DataType, MapType, StringType, StructField, StructType, TimestampType
 
@@ -21,17 +26,53 @@ def fields_as_read(schema: StructType) -> list[StructField]:
     return [StructField(field.name, _as_read(field.dataType), True) for field in schema.fields]
 
 
-def fields_as_declared(value: Column, schema: StructType) -> dict[str, Column]:
-    """Name -> the field of a parsed value with its type in the schema; null where a text is no instant."""
-    return {field.name: _as_declared(value[field.name], field.dataType) for field in schema.fields}
+def converted(value: Column, schema: StructType) -> dict[str, Column]:
+    """Name -> the field of a parsed value with its type in the schema, null where a text is no instant; of the fields with a TIMESTAMP."""
+    kinds = {field.name: field.dataType for field in schema.fields if _as_read(field.dataType) != field.dataType}
+    return {name: _as_declared(value[name], kind) for name, kind in kinds.items()}
 
 
-def misread(value: Column, schema: StructType) -> Column:
-    """Whether a parsed value has a text that is no instant where the schema has a TIMESTAMP."""
+def with_converted(frame: DataFrame, value: Column, schema: StructType) -> tuple[DataFrame, dict[str, Column]]:
+    """Adds what `converted` returns, each field in a column of its own: Spark would compute those of a struct anew for every use.
+
+    Returns:
+        The frame with `columns`, and name -> its column.
+    """
+    found = converted(value, schema)
+    added = dict(zip(columns(schema), found.values(), strict=True))
+    return frame.withColumns(added) if added else frame, dict(zip(found, map(F.col, added), strict=True))
+
+
+def columns(schema: StructType) -> list[str]:
+    """The columns that `with_converted` adds."""
+    return [f"_instant_{number}" for number, field in enumerate(schema.fields) if _as_read(field.dataType) != field.dataType]
+
+
+def fields_as_declared(value: Column, schema: StructType, instants: Mapping[str, Column]) -> dict[str, Column]:
+    """Name -> the field of a parsed value with its type in the schema.
+
+    Args:
+        value: the parsed value.
+        schema: its schema.
+        instants: what `converted` has returned, wherever it has been computed.
+    """
+    return {name: instants.get(name, value[name]) for name in schema.names}
+
+
+def misread(value: Column, schema: StructType, instants: Mapping[str, Column]) -> Column:
+    """Whether a parsed value has a text that is no instant where the schema has a TIMESTAMP.
+
+    Args:
+        value: the parsed value.
+        schema: its schema.
+        instants: what `converted` has returned, wherever it has been computed.
+    """
     wrong = F.lit(False)
     for field in schema.fields:
-        here = anywhere(value[field.name], field.dataType, _is_no_instant)
-        wrong = wrong if here is None else wrong | F.coalesce(here, F.lit(False))
+        if isinstance(field.dataType, TimestampType):
+            wrong = wrong | (value[field.name].isNotNull() & instants[field.name].isNull())
+        elif (here := anywhere(value[field.name], field.dataType, _is_no_instant)) is not None:
+            wrong = wrong | F.coalesce(here, F.lit(False))
     return wrong
 
 
@@ -64,7 +105,8 @@ def _as_declared(column: Column, kind: DataType) -> Column:
         case TimestampType():
             return _instant(column)
         case StructType():
-            return F.when(column.isNotNull(), F.struct(*(field.alias(name) for name, field in fields_as_declared(column, kind).items())))
+            fields = fields_as_declared(column, kind, converted(column, kind))
+            return F.when(column.isNotNull(), F.struct(*(field.alias(name) for name, field in fields.items())))
         case ArrayType():
             return F.transform(column, lambda element: _as_declared(element, kind.elementType))
         case MapType():

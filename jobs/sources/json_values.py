@@ -11,6 +11,8 @@ the value invalid; a STRING accepts any JSON value as its text.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import ArrayType, BooleanType, StringType, StructField, StructType
@@ -52,16 +54,29 @@ def parsed(records: DataFrame, schema: StructType) -> DataFrame:
         is_sound = sound(F.col("_json"))
     # Each in a column of its own, so that it is computed once.
     frame = records.withColumn("_json", whole)
-    frame = frame.withColumn("_done", F.col("_json").isNotNull() & is_sound & ~instants.misread(F.col("_json"), schema))
+    frame, converted = instants.with_converted(frame, F.col("_json"), schema)
+    frame = frame.withColumn("_done", F.col("_json").isNotNull() & is_sound & ~instants.misread(F.col("_json"), schema, converted))
     in_an_array = F.when(readable, extremes.parsed(text, schema, closed, sound))
     # Only a function of elements has a name for a value that it uses several times, within a step for which Spark generates no code because
     # of from_json. Of the steps around it, Spark makes one method: Java would not compile it with the reasons of each field in it, nor with
     # a choice between the parsers for each (docs/decisions/0037-what-binds.md).
-    rest = F.transform(F.array(in_an_array), lambda one: F.struct(one[_ROWS][0].alias("row"), _wrong(one, text, schema).alias("wrong")))[0]
-    done = F.struct(F.col("_json").alias("row"), F.lit(None).cast("string").alias("wrong"))
-    frame = frame.withColumn("_parsed", F.when(F.col("_done"), done).otherwise(rest)).drop("_json", "_done")
-    frame = with_fields(frame, instants.fields_as_declared(F.col("_parsed")["row"], schema))
-    return frame.withColumn("_wrong", F.col("_parsed")["wrong"]).drop("_parsed")
+    rest = F.transform(F.array(in_an_array), lambda one: _by_spark(one, text, schema))[0]
+    done = _read(F.col("_json"), converted, F.lit(None).cast("string"))
+    frame = frame.withColumn("_parsed", F.when(F.col("_done"), done).otherwise(rest)).drop("_json", "_done", *instants.columns(schema))
+    parsed = F.col("_parsed")
+    declared = {name: parsed["instants"][name] for name in converted}
+    frame = with_fields(frame, instants.fields_as_declared(parsed["row"], schema, declared))
+    return frame.withColumn("_wrong", parsed["wrong"]).drop("_parsed")
+
+
+def _by_spark(closed: Column, text: Column, schema: StructType) -> Column:
+    row = closed[_ROWS][0]
+    return _read(row, instants.converted(row, schema), _wrong(closed, text, schema))
+
+
+def _read(row: Column, converted: Mapping[str, Column], wrong: Column) -> Column:
+    times = [F.struct(*(value.alias(name) for name, value in converted.items())).alias("instants")] if converted else []
+    return F.struct(row.alias("row"), wrong.alias("wrong"), *times)
 
 
 def _is_flat(value: Column) -> Column:
@@ -76,13 +91,14 @@ def _wrong(closed: Column, text: Column, schema: StructType) -> Column:
     """The first error of a value that has been read as an element of an array; null if it is sound."""
     rows = closed[_ROWS]
     whole = (F.size(rows) == 2) & rows[0].isNotNull() & F.coalesce(rows[1][_END], F.lit(False))
-    fields = instants.fields_as_declared(rows[0], schema)
+    converted = instants.converted(rows[0], schema)
+    fields = instants.fields_as_declared(rows[0], schema, converted)
     retyped = F.coalesce(*(_retyped(text, one, fields[one.name]) for one in schema.fields), F.lit(""))
     other = "the value is not JSON of the source's schema"
     return (
         F.when(~F.is_valid_utf8(text), F.lit("the value is not UTF-8"))
         .when(~F.coalesce(whole, F.lit(False)), F.lit(other))
-        .when(closed[_CORRUPT].isNotNull() | instants.misread(rows[0], schema), F.concat(F.lit(other), retyped))
+        .when(closed[_CORRUPT].isNotNull() | instants.misread(rows[0], schema, converted), F.concat(F.lit(other), retyped))
     )
 
 
