@@ -78,18 +78,31 @@ def test_expressions_functions_and_pandas_udfs_of_spark_work_and_side_rows_are_n
     assert batch["rowsIn"] == {"a": 4}
 
 
-def test_an_app_sees_no_field_of_a_record_that_is_not_data(job: Job) -> None:
+def _as_csv(row: Mapping[str, Any]) -> bytes:
+    return ",".join(str(row.get(name, "")) for name in ("key", "at", "n", "seen")).encode()
+
+
+@pytest.mark.parametrize(
+    ("form", "written"),
+    [
+        ("json", lambda row: row),
+        ("csv", _as_csv),
+        ("debezium", lambda row: {"op": "c", "after": row}),
+    ],
+)
+def test_an_app_sees_no_field_of_a_record_that_is_not_data(job: Job, form: str, written: Callable[[Mapping[str, Any]], Any]) -> None:
     # Each expression of the app would fail on the last two: a year that Python does not have, and a division by zero.
     tested = job("""
         rows = job.source("a", SCHEMA + ", seen TIMESTAMP").df.where("10 / n > 1")
         job.write(rows.select("key", F.udf(lambda seen: str(seen.year))("seen").alias("year")), "out")
     """)
-    tested.feed(
-        "a",
+    tested.edit(lambda spec: spec["sources"]["a"]["kafka"].update(value=form))
+    rows = (
         {**_row("30:00", n=2), "seen": "2025-04-05T12:00:00Z"},
         {**_row("30:01", n=2), "seen": "12025-04-05T12:00:00Z"},
         {"n": 0, "seen": "2025-04-05T12:00:00Z"},
     )
+    tested.feed("a", *map(written, rows))
     with tested.running() as running:
         (batch,) = running.until_read({"a": [3]})
     assert tested.rows() == [{"key": "k", "year": "2025"}]
