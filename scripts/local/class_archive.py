@@ -14,7 +14,7 @@ from pathlib import Path
 
 from penstock.scripts import layout
 from penstock.scripts.installation import locks, tool
-from penstock.scripts.installation.cache import Cache
+from penstock.scripts.installation.cache import VARIABLE, Cache
 from penstock.scripts.progress import Steps
 
 _NAME = "class-data"
@@ -91,11 +91,11 @@ class ClassArchive:
         into.mkdir()
         work.mkdir()
         log = self.cache.logs / f"{_NAME}.log"
-        environment = {**os.environ, "PYTHONPATH": layout.python_path(), "PYSPARK_PYTHON": sys.executable}
+        own = {"PYTHONPATH": layout.python_path(), "PYSPARK_PYTHON": sys.executable, VARIABLE: str(self.cache.folder)}
         with steps.at(_NAME, f"archiving {self.program}'s classes, so that its JVMs start faster") as step:
             made = into / self._name
             command = [sys.executable, "-m", self.training, str(made), str(work), os.pathsep.join(map(str, self.class_path))]
-            ended = tool.run(command, environment=environment, log=log, cwd=work, limit_s=_LIMIT_S)
+            ended = tool.run(command, environment={**os.environ, **own}, log=log, cwd=work, limit_s=_LIMIT_S)
             if ended.code != 0 or not made.is_file():
                 made.unlink(missing_ok=True)
                 step.said = f"no archive of {self.program}'s classes, its JVMs start slower; see {log}, and delete {folder} to try again"
