@@ -89,8 +89,9 @@ class Session:
         def run() -> None:
             while self.requests().get(NAME) != STOP and not over.is_set():
                 over.wait(0.05)
-            lease.release()
+            # In the driver's order: without its lease, a run that has not ended is lost.
             restarts.ended(None)
+            lease.release()
 
         over, thread = threading.Event(), threading.Thread(target=run)
         thread.start()
