@@ -100,9 +100,18 @@ class Sights:
 
     def threads(self, executor: str) -> str:
         """Stacks of an executor's threads that run tasks."""
+        return self._stacks(executor, "Executor task launch worker")
+
+    def stream(self, query: StreamingQuery) -> str:
+        """Stack of the driver's thread that runs a query."""
+        # Its name has the query's and both ids. Source: Spark 4.3.0, StreamExecution.
+        return self._stacks("driver", f"runId = {query.runId}")
+
+    def _stacks(self, executor: str, named: str) -> str:
+        """Stacks of the threads whose name contains a text."""
         dump = self._context._jsc.sc().getExecutorThreadDump(executor)
         stacks = [str(stack.toString()) for stack in dump.get()] if dump.isDefined() else []
-        return "\n".join(stack for stack in stacks if "Executor task launch worker" in stack.partition("\n")[0])
+        return "\n".join(stack for stack in stacks if named in stack.partition("\n")[0])
 
     def _stage(self, tracker: Any, number: int) -> StageSight | None:
         info = tracker.getStageInfo(number)

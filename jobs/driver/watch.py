@@ -152,7 +152,9 @@ class Watch:
     def _fault(self, place: int, query: Watched) -> NoProgress:
         silence = self._silences[place]
         doing, stacks = self._details(self._seen.get(place), query.pulse)
-        print(f"{stacks}\n", file=sys.stderr, flush=True)
+        running = query.running
+        stream = (within(_DETAILS_S, lambda: self._sights.stream(running)) if running is not None else None) or ""
+        print(f"{stacks}\n{stream}\n", file=sys.stderr, flush=True)
         return NoProgress(
             path=query.path,
             given=f"micro-batch {query.batch}, without progress since {silence.since:{_TIME}} ({silence.passed_s:.0f} s): {doing}",

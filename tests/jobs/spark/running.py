@@ -31,8 +31,9 @@ if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
 
 CHECKPOINTS, OUTPUT = "test-checkpoints", "test-output"
-# No successful test waits this long.
+# No successful test waits this long, and none has a query without progress for as long as the second.
 _LIMIT_S = 300
+_PROGRESS_S = 200.0
 
 
 @contextmanager
@@ -107,7 +108,7 @@ class TestedJob:
     lease_s: float = 30.0
     max_offsets_per_trigger: int | None = None
     report_open_windows: bool = False
-    progress_timeout_s: float = 600.0
+    progress_timeout_s: float = _PROGRESS_S
     # How the driver reaches the brokers; by default as the test does.
     kafka: KafkaAccess | None = None
     # Called when the driver emits an event, in the driver's thread.
@@ -153,7 +154,7 @@ class TestedJob:
             progress_timeout_s=self.progress_timeout_s,
         )
         running = Running(self)
-        driver = Driver(configuration, running.stop, running.hear, running.hung.put)
+        driver = Driver(configuration, running.stop, running.hear, running.hangs)
         thread = threading.Thread(target=running.run, args=(driver,))
         thread.start()
         try:
@@ -199,7 +200,7 @@ class Running:
     committed: list[dict[str, Any]] = field(default_factory=list)
     waited: Mapping[str, Any] | None = None
     heard: list[str] = field(default_factory=list)
-    # What the watch has found; here it ends nothing.
+    # What the watch has found. It ends a test that waits for anything else, and nothing where the test takes it from here.
     hung: queue.Queue[NoProgress] = field(default_factory=queue.Queue)
     _events: queue.Queue[tuple[str, Mapping[str, Any]]] = field(default_factory=queue.Queue)
 
@@ -219,6 +220,11 @@ class Running:
         self.heard.append(event)
         self._events.put((event, json.loads(json.dumps(detail, default=str))))
 
+    def hangs(self, fault: NoProgress) -> None:
+        """Receives what the watch finds."""
+        self.hung.put(fault)
+        self.hear("hung", {})
+
     def wait(self, wanted: str) -> Mapping[str, Any]:
         """The next event of a kind; an exception of the driver is raised."""
         while True:
@@ -232,6 +238,8 @@ class Running:
     def next(self) -> tuple[str, Mapping[str, Any]]:
         """The next event."""
         event, detail = self._events.get(timeout=_LIMIT_S)
+        if event == "hung" and not self.hung.empty():
+            raise self.hung.get()
         if event == "batch":
             self.batches.append(dict(detail))
         if event == "waiting":

@@ -53,7 +53,9 @@ def test_an_idle_query_is_not_taken_for_a_hung_one(surroundings: Surroundings, t
     assert running.hung.empty()
 
 
-def test_a_query_that_hangs_beside_one_that_runs_is_found_and_named(surroundings: Surroundings, tmp_path: Path) -> None:
+def test_a_query_that_hangs_beside_one_that_runs_is_found_and_named(
+    surroundings: Surroundings, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     job = _job(surroundings, 12.0, "a", "b")
     job.feed("a", _row("0"))
     job.feed("b", _row("0"))
@@ -68,6 +70,9 @@ def test_a_query_that_hangs_beside_one_that_runs_is_found_and_named(surroundings
     assert fault.path == f"{HELD}, query {job.name}.other"
     assert fault.given.startswith("micro-batch 1, without progress since ")
     assert "1 of 1 tasks running, 0 ended, 0 failed, on executor driver" in fault.given
+    log = capsys.readouterr().err
+    assert f"stream execution thread for {job.name}.other [" in log, "the stack of Spark's thread of the query"
+    assert f"stream execution thread for {job.name} [" not in log
     assert len(job.rows()) == 1
 
 
