@@ -12,6 +12,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from penstock.jobs.driver import session as spark_session
+from penstock.jobs.driver.spark import stacks_conf
 from penstock.jobs.spec import State
 from penstock.scripts import layout
 from penstock.scripts.emulation.emulated_aws import EmulatedAws
@@ -19,7 +20,7 @@ from penstock.scripts.local import class_data
 from penstock.scripts.local.kafka_broker import KafkaBroker
 from penstock.scripts.local.spark_cluster import ExecutorSize, SparkCluster, fast_start
 from penstock.scripts.progress import Steps
-from tests.jobs.spark.running import CHECKPOINTS, OUTPUT, Surroundings
+from tests.jobs.spark.running import CHECKPOINTS, OUTPUT, PROGRESS_S, Surroundings
 
 if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
@@ -111,6 +112,7 @@ def _conf(aws: EmulatedAws, folder: Path) -> dict[str, str]:
         "spark.sql.shuffle.partitions": "2",
         "spark.sql.streaming.noDataProgressEventInterval": "0",
         "spark.ui.enabled": "false",
+        **stacks_conf(PROGRESS_S),
         "spark.hadoop.fs.s3a.endpoint": aws.endpoint,
         "spark.hadoop.fs.s3a.endpoint.region": "us-east-1",
         "spark.hadoop.fs.s3a.path.style.access": "true",

@@ -31,9 +31,9 @@ if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
 
 CHECKPOINTS, OUTPUT = "test-checkpoints", "test-output"
-# No successful test waits this long, and none has a query without progress for as long as the second.
+# No successful test has a query without progress for so long, nor waits for as long as the second.
+PROGRESS_S = 200.0
 _LIMIT_S = 300
-_PROGRESS_S = 200.0
 
 
 @contextmanager
@@ -108,7 +108,7 @@ class TestedJob:
     lease_s: float = 30.0
     max_offsets_per_trigger: int | None = None
     report_open_windows: bool = False
-    progress_timeout_s: float = _PROGRESS_S
+    progress_timeout_s: float = PROGRESS_S
     # How the driver reaches the brokers; by default as the test does.
     kafka: KafkaAccess | None = None
     # Called when the driver emits an event, in the driver's thread.
