@@ -52,6 +52,7 @@ class Query:
         self._plan = plan
         self._first = plan.batches.last.batch
         self._query: StreamingQuery | None = None
+        self._starting: int | None = None
         self._closed = self._stopped = False
         self._listener = ProgressListener(
             plan.name,
@@ -105,6 +106,11 @@ class Query:
         return self._plan.batches.last.batch + 1
 
     @property
+    def starting(self) -> int | None:
+        """Id of the thread that starts the query, while it does."""
+        return self._starting
+
+    @property
     def running(self) -> StreamingQuery | None:
         """Spark's query; None before it is started and once it has terminated."""
         return None if self.over else self._query
@@ -151,9 +157,12 @@ class Query:
         by_itself = self._of_available_data and not (bounded and bounded.ends_in_a_micro_batch(last))
         with noticing(), ending_with_its_input(session, stream.frame) if by_itself else contextlib.nullcontext():
             try:
+                self._starting = threading.get_ident()
                 self._query = self._triggered(writer).option("checkpointLocation", self._plan.batches.checkpoint.uri).start()
             except AnalysisException as error:
                 raise unsupported(error) from error
+            finally:
+                self._starting = None
 
     def stopping(self) -> None:
         """Lets the query begin no further micro-batch."""

@@ -102,10 +102,10 @@ class Sights:
         """Stacks of an executor's threads that run tasks."""
         return self._stacks(executor, "Executor task launch worker")
 
-    def stream(self, query: StreamingQuery) -> str:
-        """Stack of the driver's thread that runs a query."""
+    def stream(self, query: StreamingQuery | None) -> str:
+        """Stack of the driver's thread that runs a query; None: those of all queries."""
         # Its name has the query's and both ids. Source: Spark 4.3.0, StreamExecution.
-        return self._stacks("driver", f"runId = {query.runId}")
+        return self._stacks("driver", f"runId = {query.runId}" if query is not None else "stream execution thread")
 
     def _stacks(self, executor: str, named: str) -> str:
         """Stacks of the threads whose name contains a text."""

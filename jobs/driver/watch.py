@@ -58,6 +58,10 @@ class Watched(Protocol):
         """Number of the micro-batch that runs, or comes next."""
 
     @property
+    def starting(self) -> int | None:
+        """Id of the thread that starts it, while it does."""
+
+    @property
     def running(self) -> StreamingQuery | None:
         """Spark's query; None before it is started and once it has terminated."""
 
@@ -138,7 +142,7 @@ class Watch:
                     return
 
     def _hangs(self, place: int, query: Watched, passed_s: float) -> bool:
-        if query.running is None:
+        if query.running is None and query.starting is None:
             self._silences.pop(place, None)
             return False
         silence = self._silences.setdefault(place, _Silence(datetime.now(UTC)))
@@ -151,9 +155,8 @@ class Watch:
 
     def _fault(self, place: int, query: Watched) -> NoProgress:
         silence = self._silences[place]
-        doing, stacks = self._details(self._seen.get(place), query.pulse)
-        running = query.running
-        stream = (within(_DETAILS_S, lambda: self._sights.stream(running)) if running is not None else None) or ""
+        doing, stacks = self._details(self._seen.get(place), query)
+        stream = within(_DETAILS_S, lambda: self._sights.stream(query.running)) or ""
         print(f"{stacks}\n{stream}\n", file=sys.stderr, flush=True)
         return NoProgress(
             path=query.path,
@@ -162,9 +165,11 @@ class Watch:
             fix="see the stacks in this log and in the executors' for what blocks; if tasks take longer, raise spec.progressTimeout",
         )
 
-    def _details(self, sight: Sight | None, pulse: Pulse) -> tuple[str, str]:
+    def _details(self, sight: Sight | None, query: Watched) -> tuple[str, str]:
         """What the query does, in one line, and the stacks of the threads that do it."""
-        own = _stack(pulse.thread)
+        if query.starting is not None:
+            return "Spark does not get to the end of its start", _text(_stack(query.starting))
+        own = _stack(query.pulse.thread)
         if sight is None:
             return f"Spark does not answer{_at(own)}", _text(own)
         running = [stage for stage in sight.stages if stage.running]

@@ -7,11 +7,13 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
+from pyspark.sql.streaming.listener import QueryProgressEvent, QueryStartedEvent, QueryTerminatedEvent, StreamingQueryListener
 
 from penstock.jobs.configuration.runtime import RuntimeConfiguration
 from penstock.scripts import layout
@@ -74,6 +76,41 @@ def test_a_query_that_hangs_beside_one_that_runs_is_found_and_named(
     assert f"stream execution thread for {job.name}.other [" in log, "the stack of Spark's thread of the query"
     assert f"stream execution thread for {job.name} [" not in log
     assert len(job.rows()) == 1
+
+
+class _Held(StreamingQueryListener):
+    """Holds the start of a query, which Spark ends only after its listeners have heard of it."""
+
+    def __init__(self) -> None:
+        self.let = threading.Event()
+
+    def onQueryStarted(self, event: QueryStartedEvent) -> None:
+        self.let.wait()
+
+    def onQueryProgress(self, event: QueryProgressEvent) -> None:
+        pass
+
+    def onQueryTerminated(self, event: QueryTerminatedEvent) -> None:
+        pass
+
+
+def test_a_query_whose_start_hangs_is_found(surroundings: Surroundings, capsys: pytest.CaptureFixture[str]) -> None:
+    job, held = _job(surroundings, 5.0, "a"), _Held()
+    job.feed("a", _row("0"))
+    surroundings.session.streams.addListener(held)
+    try:
+        with job.running() as running:
+            fault = running.hung.get(timeout=_FOUND_WITHIN_S)
+            held.let.set()
+            running.until_read({"a": [1]})
+    finally:
+        held.let.set()
+        surroundings.session.streams.removeListener(held)
+    assert running.hung.empty()
+    assert fault.given.startswith("micro-batch 0, without progress since ")
+    assert fault.given.endswith("Spark does not get to the end of its start")
+    log = capsys.readouterr().err
+    assert "in start" in log and "stream execution thread for " in log, "the stacks of the driver's thread and of Spark's"
 
 
 def test_a_hung_micro_batch_ends_the_process_with_its_code_and_the_stack_of_the_function(surroundings: Surroundings) -> None:
