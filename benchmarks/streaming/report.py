@@ -52,16 +52,20 @@ def page(run: Run | None) -> str:
         return f"{_HEAD}\n{_NO_RESULTS}"
     plot = [f"![Events per CPU second by job and contestant]({PLOT})", ""] if run.measured else []
     contestants = ["| contestant | what it is |", "|---|---|", *(f"| {name} | {what} |" for name, what in CONTESTANTS.items())]
-    jobs = [line for one in sorted(run.measured, key=lambda one: list(WORKLOADS).index(one.workload)) for line in _job(one)]
+    jobs = [line for one in sorted(run.measured, key=_place) for line in _job(one)]
     opening = [_HEAD, *_reduced(run), *_machines(run), *plot, *contestants, "", _HOW_TO_READ]
     return "\n".join([*opening, *_missing(run), *jobs, *_latencies(run)]).rstrip("\n") + "\n"
 
 
+def _place(one: Measured) -> int:
+    return list(WORKLOADS).index(one.workload)
+
+
 def _reduced(run: Run) -> Iterator[str]:
-    """A warning where a run is no full one."""
-    shares = [one.share for one in run.measured if one.share < 1]
-    if shares:
-        yield f"**Not a full run**: jobs with down to {min(shares):.2%} of the records. Start and compilation weigh in every figure.\n"
+    """A warning where a run is no full one: with fewer records, start and compilation weigh more."""
+    reduced = [f"`{one.workload}` with {one.share:.1%}" for one in sorted(run.measured, key=_place) if one.share < 1]
+    if reduced:
+        yield f"**Not a full run** of {', '.join(reduced)} of the records: start and compilation weigh in the figures.\n"
 
 
 def _machines(run: Run) -> Iterator[str]:

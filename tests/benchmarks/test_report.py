@@ -75,7 +75,9 @@ def test_a_job_that_sql_cannot_say_has_no_row_of_flink() -> None:
 
 def test_a_run_with_fewer_records_says_so() -> None:
     assert "Not a full run" not in report.page(_run(_measured()))
-    assert "**Not a full run**: jobs with down to 0.50% of the records." in report.page(_run(_measured(), _measured("ads", 0.005)))
+    assert "**Not a full run** of `ads` with 0.5%, `files` with 20.0% of the records: " in report.page(
+        _run(_measured("files", 0.2), _measured(), _measured("ads", 0.005))
+    )
 
 
 def test_phases_and_requests_of_a_micro_batch_are_medians_of_the_rounds() -> None:
