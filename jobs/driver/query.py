@@ -32,6 +32,9 @@ if TYPE_CHECKING:
 
 # How long a terminated query may take to report its last events: an offset commit that hangs must not keep the job from exiting.
 _LAST_NEWS_S = 30.0
+# Between two looks whether a query that is to stop is between two micro-batches: one without input is for some milliseconds, one that
+# writes may take minutes.
+_FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.01, 1.0
 
 
 class Query:
@@ -251,7 +254,10 @@ class Query:
 def stop_between_micro_batches(query: StreamingQuery, batches: MicroBatches) -> None:
     """Lets the running micro-batch finish. Spark's own stop would abort it, and it would have to be rerun."""
     batches.stopping.set()
+    pause_s = _FIRST_PAUSE_S
     with contextlib.suppress(StreamingQueryException):
         while query.isActive and query.status["isTriggerActive"]:
-            query.awaitTermination(1)
+            # It takes parts of a second too.
+            query.awaitTermination(pause_s)  # type: ignore[arg-type]
+            pause_s = min(2 * pause_s, _LONGEST_PAUSE_S)
         query.stop()
