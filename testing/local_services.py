@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -100,11 +101,15 @@ class LocalServices:
             kafka_topics.create(self.brokers, {topic: partitions})
             self._topics[topic] = partitions
         records = [Record(value=_bytes(value)) for value in values]
-        kafka_topics.feed(self.brokers, topic, self._topics[topic], records, lambda _: None)
+        self._feeder.feed(topic, self._topics[topic], records, lambda _: None)
 
     def read(self, topic: str) -> list[bytes | None]:
         """The values of all records of a topic, by partition and offset."""
         return [record.value for record in kafka_topics.recorded(kafka_topics.read(self.brokers, topic), frozenset())]
+
+    @cached_property
+    def _feeder(self) -> kafka_topics.Feeder:
+        return kafka_topics.Feeder(self.brokers)
 
 
 def _bytes(value: Value) -> bytes | None:

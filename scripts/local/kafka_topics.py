@@ -87,43 +87,66 @@ def create(address: str, topics: Mapping[str, int], settings: Mapping[str, Mappi
     _wait_for_leaders(admin, topics)
 
 
-def feed(address: str, topic: str, partitions: int, records: Iterable[Record], progress: Callable[[int], None]) -> Fed:
-    """Writes records to a topic, each partition in the order given.
+class Feeder:
+    """Writes records to the topics of a broker.
+
+    Whoever writes often keeps one: an idempotent producer asks for its id when it is made, when it has no connection yet, and then again
+    after half a second. Source: librdkafka 2.16, rdkafka_idempotence.c, ``rd_kafka_idemp_pid_timer_restart``.
 
     Args:
         address: of the broker.
-        topic: its name.
-        partitions: its number of partitions.
-        records: what to write.
-        progress: called periodically with the number written so far.
-
-    Raises:
-        InputFailed: RUN-013, the broker did not accept all of them.
     """
-    writing = _Writing(topic)
-    settings = {
-        "linger.ms": 20,
-        "compression.type": "lz4",
-        "acks": "all",
-        "enable.idempotence": True,
-        "message.max.bytes": MAX_RECORD_BYTES,
-    }
-    producer = Producer({"bootstrap.servers": address, **settings, **_QUIET})
-    count = 0
-    for count, record in enumerate(records, start=1):
-        turn = record.partition if record.partition is not None else (None if record.key else count % partitions)
-        _produce(producer, topic, record, turn, writing)
-        if count % 1_000 == 0:
-            producer.poll(0)
-            progress(count)
-    left = producer.flush(_TIMEOUT_S)
-    if left or writing.failures:
-        given = (
-            f"{left + len(writing.failures)} of {count} records were rejected; {writing.failures[0] if writing.failures else 'no response'}"
-        )
-        raise InputFailed(path=f"topic {topic}", given=given, need="a broker that accepts them", fix="check the broker's log")
-    progress(count)
-    return Fed(partitions, count - len(writing.flush), writing.ends, frozenset(writing.flush))
+
+    def __init__(self, address: str) -> None:
+        settings = {
+            "linger.ms": 20,
+            "compression.type": "lz4",
+            "acks": "all",
+            "enable.idempotence": True,
+            "message.max.bytes": MAX_RECORD_BYTES,
+        }
+        self._producer = Producer({"bootstrap.servers": address, **settings, **_QUIET})
+
+    def feed(self, topic: str, partitions: int, records: Iterable[Record], progress: Callable[[int], None]) -> Fed:
+        """Writes records to a topic, each partition in the order given.
+
+        Args:
+            topic: its name.
+            partitions: its number of partitions.
+            records: what to write.
+            progress: called periodically with the number written so far.
+
+        Raises:
+            InputFailed: RUN-013, the broker did not accept all of them.
+        """
+        try:
+            return self._fed(topic, partitions, records, progress)
+        except BaseException:
+            # What was not sent must not follow later.
+            self._producer.purge()
+            raise
+
+    def _fed(self, topic: str, partitions: int, records: Iterable[Record], progress: Callable[[int], None]) -> Fed:
+        writing = _Writing(topic)
+        count = 0
+        for count, record in enumerate(records, start=1):
+            turn = record.partition if record.partition is not None else (None if record.key else count % partitions)
+            _produce(self._producer, topic, record, turn, writing)
+            if count % 1_000 == 0:
+                self._producer.poll(0)
+                progress(count)
+        left = self._producer.flush(_TIMEOUT_S)
+        if left or writing.failures:
+            why = writing.failures[0] if writing.failures else "no response"
+            given = f"{left + len(writing.failures)} of {count} records were rejected; {why}"
+            raise InputFailed(path=f"topic {topic}", given=given, need="a broker that accepts them", fix="check the broker's log")
+        progress(count)
+        return Fed(partitions, count - len(writing.flush), writing.ends, frozenset(writing.flush))
+
+
+def feed(address: str, topic: str, partitions: int, records: Iterable[Record], progress: Callable[[int], None]) -> Fed:
+    """As `Feeder.feed`, of one that is not kept."""
+    return Feeder(address).feed(topic, partitions, records, progress)
 
 
 def read(address: str, topic: str, ends: Mapping[int, int] | None = None) -> list[Message]:

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -149,10 +150,14 @@ class LocalRun:
                 continue
             with self.steps.at("feed", f"{len(some):,} records into {topic}") as step:
                 partitions = self.job.plan.kafka.topics[topic]
-                fed = kafka_topics.feed(self.local.kafka.address, topic, partitions, some, lambda _: None)
+                fed = self._feeder.feed(topic, partitions, some, lambda _: None)
                 flush = f" and {len(fed.flush)} flush events" if fed.flush else ""
                 step.said = f"{fed.records:,} records{flush} into {topic}"
             self.fed[topic] = fed
+
+    @cached_property
+    def _feeder(self) -> kafka_topics.Feeder:
+        return kafka_topics.Feeder(self.local.kafka.address)
 
     def process(self, driver: LocalDriver) -> None:
         """Waits until the job has processed all of its input, with progress by micro-batch.

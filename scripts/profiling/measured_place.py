@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import ExitStack
+from functools import cached_property
 from math import lcm
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -100,7 +101,11 @@ class MeasuredPlace:
         """
         for one in given:
             records = backlog.repeated(one, repetitions)
-            kafka_topics.feed(self.kafka.address, one.topic, partitions, records, _shown(step, one.topic))
+            self._feeder.feed(one.topic, partitions, records, _shown(step, one.topic))
+
+    @cached_property
+    def _feeder(self) -> kafka_topics.Feeder:
+        return kafka_topics.Feeder(self.kafka.address)
 
 
 def _shown(step: Step, topic: str) -> Callable[[int], None]:

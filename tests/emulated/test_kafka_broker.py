@@ -119,6 +119,16 @@ def test_a_record_for_a_partition_that_is_not_there_is_told(broker: KafkaBroker)
     assert raised.value.given.startswith("1 of 2 records were rejected; ")
 
 
+def test_a_feeder_goes_on_after_a_record_that_was_refused(broker: KafkaBroker) -> None:
+    kafka_topics.create(broker.address, {"kept-on": 1})
+    feeder = kafka_topics.Feeder(broker.address)
+    with pytest.raises(InputFailed):
+        feeder.feed("kept-on", 1, [Record(b"bad", partition=7)], lambda _: None)
+    fed = feeder.feed("kept-on", 1, [Record(b"one"), Record(b"two")], lambda _: None)
+    assert (fed.records, fed.ends) == (2, {0: 2})
+    assert [message.value() for message in kafka_topics.read(broker.address, "kept-on")] == [b"one", b"two"]
+
+
 def test_a_port_in_use_is_reported_with_the_option_that_chooses_another(tmp_path: Path) -> None:
     with socket.socket() as other:
         other.bind(("127.0.0.1", 0))

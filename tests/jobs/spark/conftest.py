@@ -18,6 +18,7 @@ from penstock.scripts import layout
 from penstock.scripts.emulation.emulated_aws import EmulatedAws
 from penstock.scripts.local import class_data
 from penstock.scripts.local.kafka_broker import KafkaBroker
+from penstock.scripts.local.kafka_topics import Feeder
 from penstock.scripts.local.spark_cluster import ExecutorSize, SparkCluster, fast_start
 from penstock.scripts.progress import Steps
 from tests.jobs.spark.running import CHECKPOINTS, OUTPUT, PROGRESS_S, Surroundings
@@ -82,9 +83,14 @@ def session(
         session.stop()
 
 
+@pytest.fixture(scope="session")
+def feeder(kafka: KafkaBroker) -> Feeder:
+    return Feeder(kafka.address)
+
+
 @pytest.fixture
-def surroundings(session: SparkSession, kafka: KafkaBroker, s3: S3Client, tmp_path: Path) -> Surroundings:
-    return Surroundings(session=session, brokers=kafka.address, s3=s3, folder=tmp_path)
+def surroundings(session: SparkSession, kafka: KafkaBroker, feeder: Feeder, s3: S3Client, tmp_path: Path) -> Surroundings:
+    return Surroundings(session=session, brokers=kafka.address, s3=s3, folder=tmp_path, feeder=feeder)
 
 
 def _cluster_conf(cluster: SparkCluster) -> dict[str, str]:

@@ -58,6 +58,7 @@ class Surroundings:
     brokers: str
     s3: S3Client
     folder: Path
+    feeder: kafka_topics.Feeder
 
     def job(
         self, app: str, *, sources: Mapping[str, int], time: Mapping[str, Any] | None = None, name: str | None = None, **spec: Any
@@ -169,7 +170,7 @@ class TestedJob:
     def feed(self, source: str, *values: Mapping[str, Any] | bytes, partition: int = 0) -> None:
         """Writes records into a source's topic, mappings as JSON."""
         records = [Record(value if isinstance(value, bytes) else json.dumps(value).encode(), partition=partition) for value in values]
-        kafka_topics.feed(self.around.brokers, self.topics[source], partition + 1, records, lambda _: None)
+        self.around.feeder.feed(self.topics[source], partition + 1, records, lambda _: None)
 
     def rows(self) -> list[dict[str, Any]]:
         """The output as read from the bucket, sorted."""

@@ -25,6 +25,7 @@ from penstock.scripts import layout
 from penstock.scripts.emulation.emulated_aws import EmulatedAws
 from penstock.scripts.local import driver_conf
 from penstock.scripts.local.kafka_broker import KafkaBroker
+from penstock.scripts.local.kafka_topics import Feeder
 from tests.jobs.spark.executors.held import until
 from tests.jobs.spark.running import CHECKPOINTS, OUTPUT, Surroundings, TestedJob
 
@@ -36,7 +37,8 @@ _LIMIT_S = 100
 
 def without_spark(kafka: KafkaBroker, s3: S3Client, folder: Path) -> Surroundings:
     """Surroundings of jobs whose session has a Spark of its own."""
-    return Surroundings(session=None, brokers=kafka.address, s3=s3, folder=folder)  # type: ignore[arg-type]
+    feeder = Feeder(kafka.address)
+    return Surroundings(session=None, brokers=kafka.address, s3=s3, folder=folder, feeder=feeder)  # type: ignore[arg-type]
 
 
 def archived(s3: S3Client, job: str, **modules: str) -> AppArchive:
