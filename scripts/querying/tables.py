@@ -16,11 +16,11 @@ from pyspark.sql import functions as F
 from penstock.jobs.configuration.kafka_access import KafkaAccess
 from penstock.jobs.driver.check import declared_fields
 from penstock.jobs.sources.fields import field
+from penstock.jobs.sources.kafka import consumer_options
 from penstock.jobs.sources.opening import values_of
 from penstock.jobs.sources.values import read
 from penstock.jobs.spec import KafkaSource, SpecFile
 from penstock.jobs.spec.avro_schemas import avro_schemas
-from penstock.jobs.spec.client_properties import as_text
 from penstock.jobs.stream.side_outputs import REASON
 from penstock.jobs.stream.streams import DELETED
 from penstock.scripts.installation.app_packages import InstalledPackages
@@ -167,7 +167,6 @@ def _options(table: TopicTable, access: KafkaAccess) -> dict[str, str]:
         "includeHeaders": "true",
         # Records may expire while they are read.
         "failOnDataLoss": "false",
-        **{f"kafka.{name}": value for name, value in as_text(kafka.properties).items()},
-        "kafka.isolation.level": kafka.isolation_level,
+        **consumer_options(kafka),
         **group,
     }
