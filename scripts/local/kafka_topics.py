@@ -84,7 +84,7 @@ def create(address: str, topics: Mapping[str, int], settings: Mapping[str, Mappi
                 )
             )
     raise_all(refused)
-    _wait_for_leaders(admin, topics)
+    wait_for_leaders(admin, topics)
 
 
 class Feeder:
@@ -105,6 +105,7 @@ class Feeder:
             "enable.idempotence": True,
             "message.max.bytes": MAX_RECORD_BYTES,
         }
+        self.address = address
         self._producer = Producer({"bootstrap.servers": address, **settings, **_QUIET})
 
     def feed(self, topic: str, partitions: int, records: Iterable[Record], progress: Callable[[int], None]) -> Fed:
@@ -127,6 +128,12 @@ class Feeder:
             raise
 
     def _fed(self, topic: str, partitions: int, records: Iterable[Record], progress: Callable[[int], None]) -> Fed:
+        try:
+            # The client would learn of partitions that were added since its last call only in minutes.
+            self._producer.list_topics(topic, timeout=_TIMEOUT_S)
+        except KafkaException as error:
+            given, need = f"no response: {error.args[0].str()}", "a broker that accepts records"
+            raise InputFailed(path=f"topic {topic}", given=given, need=need, fix="check the broker's log") from None
         writing = _Writing(topic)
         count = 0
         for count, record in enumerate(records, start=1):
@@ -200,9 +207,16 @@ class _Writing:
             self.flush.add((partition, offset))
 
 
-def _wait_for_leaders(admin: AdminClient, topics: Mapping[str, int]) -> None:
-    """A topic that the broker has accepted does not exist until the leader of each of its partitions answers. The broker names a leader
-    before that one knows of it.
+def wait_for_leaders(admin: AdminClient, topics: Mapping[str, int]) -> None:
+    """Waits until the leader of each partition answers: a topic that the broker has accepted, or a partition that was added, does not exist
+    before. The broker names a leader before that one knows of it.
+
+    Args:
+        admin: client of the broker.
+        topics: name -> partitions.
+
+    Raises:
+        TopicsNotCreated: RUN-012, not all of them have answered in time.
     """
     waiting = [TopicPartition(name, number) for name, count in topics.items() for number in range(count)]
     until_s = time.monotonic() + _TIMEOUT_S

@@ -170,7 +170,9 @@ class TestedJob:
     def feed(self, source: str, *values: Mapping[str, Any] | bytes, partition: int = 0) -> None:
         """Writes records into a source's topic, mappings as JSON."""
         records = [Record(value if isinstance(value, bytes) else json.dumps(value).encode(), partition=partition) for value in values]
-        self.around.feeder.feed(self.topics[source], partition + 1, records, lambda _: None)
+        kept = self.around.feeder
+        feeder = kept if kept.address == self.around.brokers else kafka_topics.Feeder(self.around.brokers)
+        feeder.feed(self.topics[source], partition + 1, records, lambda _: None)
 
     def rows(self) -> list[dict[str, Any]]:
         """The output as read from the bucket, sorted."""

@@ -101,6 +101,7 @@ def test_what_arrives_after_the_start_is_not_read(surroundings: Surroundings, mo
         job.feed("a", _row("late", "12:00:00"), _row("later", "13:00:00"))
         admin = AdminClient({"bootstrap.servers": surroundings.brokers})
         admin.create_partitions([NewPartitions(job.topics["a"], 2)])[job.topics["a"]].result()
+        kafka_topics.wait_for_leaders(admin, {job.topics["a"]: 2})
         job.feed("a", _row("elsewhere"), partition=1)
 
     monkeypatch.setattr(BoundedRun, "begin", then_more)

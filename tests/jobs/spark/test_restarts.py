@@ -17,6 +17,7 @@ from penstock.jobs.driver.progress import ProgressListener
 from penstock.jobs.sinks.errors import ReplayDiffers, SinkFunctionFailed
 from penstock.jobs.storage.checkpoint import BEFORE_THE_FIRST, BatchRecord, Checkpoint
 from penstock.jobs.storage.errors import CheckpointDamaged
+from penstock.scripts.local import kafka_topics
 from tests.jobs.spark.apps import gated
 from tests.jobs.spark.killed import POINTS, killed_at
 from tests.jobs.spark.running import CHECKPOINTS, OUTPUT, Surroundings, TestedJob
@@ -217,6 +218,7 @@ def test_partitions_added_while_the_job_runs_are_read_and_hold_the_watermark(sur
         running.until_read({"a": [1]})
         admin = AdminClient({"bootstrap.servers": surroundings.brokers})
         admin.create_partitions([NewPartitions(job.topics["a"], 2)])[job.topics["a"]].result()
+        kafka_topics.wait_for_leaders(admin, {job.topics["a"]: 2})
         job.feed("a", _row("new partition", "12:20:00"), partition=1)
         running.until_read({"a": [1, 1]})
     rows, late = [row["name"] for row in job.rows()], job.side_outputs("late")
