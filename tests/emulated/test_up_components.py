@@ -5,12 +5,10 @@ from __future__ import annotations
 import os
 import re
 import signal
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from penstock.infra.environment_file import load
 from penstock.jobs.spec import load as load_spec
 from penstock.scripts.cli.up import _job
 from penstock.scripts.errors import BrokerDied, EmulatorDied
@@ -36,13 +34,6 @@ def test_executors_of_their_own_give_every_row_and_leave_no_process(spec: Path, 
     assert "correct: all rows" in result
     assert list(temporary.iterdir()) == []
     wait_until_gone(temporary)
-
-
-@pytest.fixture(scope="module")
-def lasting(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalEnvironment]:
-    """An environment whose broker and emulator nobody kills."""
-    with LocalEnvironment(load("local"), folder=tmp_path_factory.mktemp("lasting"), aws_port=0, kafka_port=0) as environment:
-        yield environment
 
 
 def test_an_emulator_that_dies_midway_ends_the_wait_with_its_own_error(local: LocalEnvironment) -> None:

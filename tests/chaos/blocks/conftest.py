@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from tests.jobs.spark.conftest import aws, cluster, kafka, s3, session, surroundings
+from tests.jobs.spark.conftest import aws, cluster, feeder, kafka, s3, session, surroundings
 
-__all__ = ["aws", "cluster", "kafka", "s3", "session", "surroundings"]
+__all__ = ["aws", "cluster", "feeder", "kafka", "s3", "session", "surroundings"]

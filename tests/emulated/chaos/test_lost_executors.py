@@ -5,11 +5,13 @@ from __future__ import annotations
 import os
 import signal
 import time
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from penstock.infra.environment_file import load
 from penstock.jobs.spec import load as load_spec
 from penstock.scripts.cli.up import _job
 from penstock.scripts.errors import SparkClusterDied, SparkClusterNotReady
@@ -69,6 +71,13 @@ def _wait_for_the_end(pid: int) -> None:
     while Path(f"/proc/{pid}").exists():
         assert time.monotonic() < end
         time.sleep(0.05)
+
+
+@pytest.fixture(scope="module")
+def lasting(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalEnvironment]:
+    """An environment whose broker and emulator nobody kills."""
+    with LocalEnvironment(load("local"), folder=tmp_path_factory.mktemp("lasting"), aws_port=0, kafka_port=0) as environment:
+        yield environment
 
 
 def test_executors_that_never_register_are_an_error_with_their_log(lasting: LocalEnvironment, spec: Path, tmp_path: Path) -> None:
