@@ -83,9 +83,10 @@ class SavepointFolder(Folder):
             BucketUnreachable: JOB-009.
         """
         prefix = f"queries/{query}/" if query else ""
-        log = self.data(savepoint).content(f"{prefix}offsets/{savepoint.queries[query].batch}") or b""
+        data = self.data(savepoint)
+        log = data.content(f"{prefix}offsets/{savepoint.queries[query].batch}") or b""
         names = [one.name.removeprefix(prefix) for one in savepoint.objects if one.name.startswith(prefix)]
-        return StoredState(fixed_settings(log.decode(errors="replace")), lambda: names)
+        return StoredState(fixed_settings(log.decode(errors="replace")), lambda: names, lambda name: data.content(f"{prefix}{name}"))
 
     def verify(self, savepoint: Savepoint) -> None:
         """Checks that all objects are there, with their sizes: a request for each thousand.

@@ -19,12 +19,14 @@ class FixedSettings(BaseModel):
     Args:
         shuffle_partitions: number of partitions of the state; None: not known.
         state_provider: class of the state store; None: not known.
+        join_format: state format of joins of two streams, whether there are any or not; None: not known.
     """
 
     model_config = ConfigDict(frozen=True)
 
     shuffle_partitions: int | None = Field(default=None, alias="spark.sql.shuffle.partitions", ge=1)
     state_provider: str | None = Field(default=None, alias="spark.sql.streaming.stateStore.providerClass")
+    join_format: int | None = Field(default=None, alias="spark.sql.streaming.join.stateFormatVersion")
 
     @property
     def state_backend(self) -> str | None:

@@ -15,10 +15,12 @@ class StoredState(NamedTuple):
     Args:
         settings: that its checkpoint has fixed.
         names: lists the objects of its checkpoint.
+        content: the content of one of them; None if it does not exist.
     """
 
     settings: FixedSettings
     names: Callable[[], Iterable[str]]
+    content: Callable[[str], bytes | None]
 
     @classmethod
     def of(cls, checkpoint: Checkpoint) -> StoredState:
@@ -27,4 +29,4 @@ class StoredState(NamedTuple):
         Raises:
             BucketUnreachable: JOB-009.
         """
-        return cls(checkpoint.fixed_settings(), checkpoint.listed)
+        return cls(checkpoint.fixed_settings(), checkpoint.listed, checkpoint.content)

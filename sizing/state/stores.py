@@ -1,7 +1,7 @@
 """Number of state stores of a query.
 
-Source: Spark 4.1.1: one store per operator and shuffle partition; a stream-stream join has four in state format 2 (two per side in
-SymmetricHashJoinStateManager), and one with column families in format 3, which requires RocksDB.
+Source: Spark 4.3.0: one store per operator and shuffle partition; a stream-stream join has four in state format 2 (two per side in
+SymmetricHashJoinStateManager), and one with column families in formats 3 and 4, which require RocksDB.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ from typing import Literal
 Backend = Literal["memory", "rocksdb"]
 OperatorKind = Literal["join", "other"]
 
-# Source: Spark 4.1.1, spark.sql.streaming.join.stateFormatVersion's default; Penstock's sessions set 3 with RocksDB.
+# Source: Spark 4.3.0, spark.sql.streaming.join.stateFormatVersion's default; Penstock's sessions set 4 with RocksDB.
 DEFAULT_JOIN_FORMAT = 2
-ROCKSDB_JOIN_FORMAT = 3
+ROCKSDB_JOIN_FORMAT = 4
 
 
 def join_format(backend: Backend) -> int:
@@ -27,9 +27,9 @@ def stores_per_operator(kind: OperatorKind, state_format: int = DEFAULT_JOIN_FOR
 
     Args:
         kind: ``join`` for a stream-stream join; ``other`` for an aggregation, a session window, a deduplication.
-        state_format: of joins, 1 to 3.
+        state_format: of joins, 1 to 4.
     """
-    return 4 if kind == "join" and state_format < ROCKSDB_JOIN_FORMAT else 1
+    return 4 if kind == "join" and state_format <= DEFAULT_JOIN_FORMAT else 1
 
 
 def stores_per_partition(operators: Iterable[OperatorKind], state_format: int = DEFAULT_JOIN_FORMAT) -> int:

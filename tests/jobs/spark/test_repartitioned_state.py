@@ -22,6 +22,10 @@ from tests.jobs.spark.recorded_checkpoints import AFTER, BEFORE, assert_every_ro
 from tests.jobs.spark.running import Surroundings, TestedJob, asking
 
 
+# With the one that Penstock's sessions begin a checkpoint with, state can't be repartitioned.
+JOIN_FORMAT = "spark.sql.streaming.join.stateFormatVersion"
+
+
 def _partitions(job: TestedJob) -> Mapping[str, int | None]:
     """Query -> shuffle partitions of its state, as the newest generation has it."""
     checkpoint = job.folder.checkpoint(job.generation.checkpoint)
@@ -40,7 +44,8 @@ def _row(name: str, clock: str) -> dict[str, object]:
 @pytest.mark.chaos
 def test_every_kind_of_state_goes_on_in_more_partitions_after_an_upgrade_with_a_savepoint(surroundings: Surroundings) -> None:
     job = every_state(surroundings, "every-state-repartitioned")
-    run(job, BEFORE)
+    with asking(surroundings.session, 2, **{JOIN_FORMAT: "3"}):
+        run(job, BEFORE)
     left = _state(job.folder.checkpoint(1))
 
     job.edit(lambda spec: spec.update(upgradeMode="savepoint", restartNonce=1))
@@ -107,6 +112,26 @@ def test_state_of_one_task_is_refused_before_a_savepoint_is_taken(surroundings: 
     with asking(surroundings.session, 3), pytest.raises(StateNotRepartitioned, match="runs in one task"), job.running():
         pass
     assert (job.generation.number, Savepoints(job.folder.uri).names()) == (1, [])
+
+
+def test_a_join_whose_state_is_ordered_by_time_is_refused_before_a_savepoint_is_taken(surroundings: Surroundings) -> None:
+    """Spark 4.3.0 would repartition it, and could not read it afterwards."""
+    job = surroundings.job("tests.jobs.spark.apps.left_pairs", sources={"a": 1, "b": 1})
+    job.feed("a", _row("one", "12:30:00"))
+    job.feed("b", _row("two", "12:30:00"))
+    with asking(surroundings.session, 2), job.running() as running:
+        running.until_read({"a": [1], "b": [1]})
+    job.edit(lambda spec: spec.update(upgradeMode="savepoint", restartNonce=1))
+    refused = pytest.raises(StateNotRepartitioned, match="stateful operator 0 is a join of two streams with its state in format 4")
+    with asking(surroundings.session, 3), refused, job.running():
+        pass
+    assert (job.generation.number, Savepoints(job.folder.uri).names()) == (1, [])
+    # With the number that it has it goes on, and with its format, whatever the session would begin with.
+    DriverRunsFile(job.folder.uri).change(DriverRuns.resumed)
+    job.feed("a", _row("three", "12:30:01"))
+    with asking(surroundings.session, 2, **{JOIN_FORMAT: "3"}), job.running() as running:
+        running.until_read({"a": [2], "b": [1]})
+    assert job.folder.checkpoint(job.generation.checkpoint).fixed_settings().join_format == 4
 
 
 def test_state_in_memory_is_refused_before_a_savepoint_is_taken(surroundings: Surroundings) -> None:

@@ -36,7 +36,15 @@ def test_a_checkpoint_writes_what_the_known_answers_say(name: str) -> None:
 
 @pytest.mark.parametrize(
     ("operators", "state_format", "stores"),
-    [((), 2, 0), (("other",), 2, 1), (("join",), 2, 4), (("join",), 3, 1), (("join", "other"), 2, 5), (("join", "other"), 3, 2)],
+    [
+        ((), 2, 0),
+        (("other",), 2, 1),
+        (("join",), 2, 4),
+        (("join",), 3, 1),
+        (("join", "other"), 2, 5),
+        (("join", "other"), 3, 2),
+        (("join",), 4, 1),
+    ],
 )
 def test_a_join_has_four_stores_before_format_3(operators: tuple[OperatorKind, ...], state_format: int, stores: int) -> None:
     assert stores_per_partition(operators, state_format) == stores
@@ -119,7 +127,7 @@ def test_more_state_never_goes_back_from_rocksdb_to_memory(less: int, more: int,
 def test_the_settings_of_a_backend_go_together() -> None:
     memory, rocksdb = backend_conf("memory"), backend_conf("rocksdb", incremental=False)
     key = "spark.sql.streaming.join.stateFormatVersion"
-    assert (memory[key], rocksdb[key]) == ("2", "3") == (str(join_format("memory")), str(join_format("rocksdb")))
+    assert (memory[key], rocksdb[key]) == ("2", "4") == (str(join_format("memory")), str(join_format("rocksdb")))
     assert rocksdb["spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled"] == "false"
     assert [conf["spark.sql.streaming.stateStore.checkpointFormatVersion"] for conf in (memory, rocksdb)] == ["1", "2"]
 
