@@ -14,7 +14,7 @@ from benchmarks.streaming.contestants import flink
 from benchmarks.streaming.latency import Latency
 from benchmarks.streaming.results import RESULTS, Measured, Run, joined, machine, read, write
 from benchmarks.streaming.round_result import Result, reason
-from benchmarks.streaming.rounds import CONTESTANTS, LATENT, Bench
+from benchmarks.streaming.rounds import CONTESTANTS, LATENT, Bench, takes_part
 from benchmarks.streaming.workload import Workload
 from benchmarks.streaming.workloads import WORKLOADS
 from penstock.scripts.progress import Steps
@@ -50,7 +50,7 @@ def _run(arguments: argparse.Namespace, folder: Path, keep: Callable[[Run], None
         The exit code: 1 if anything that was asked for has no figures.
     """
     steps = Steps()
-    if "flink" in arguments.contestant:
+    if {"flink", "flink_rocksdb"} & set(arguments.contestant):
         flink.prepare(steps)
     missed = False
     for name in arguments.job:
@@ -86,7 +86,7 @@ def _measured(bench: Bench, workload: Workload, arguments: argparse.Namespace) -
     share, rounds = (_QUICK_SHARE, 1) if arguments.quick else (arguments.share, arguments.rounds)
     filled = bench.fill(workload, max(1_000, int(workload.records * share)))
     results: dict[str, list[Result]] = defaultdict(list)
-    able = [name for name in arguments.contestant if name != "flink" or workload.flink is not None]
+    able = [name for name in arguments.contestant if takes_part(name, workload)]
     for _ in range(rounds):
         for contestant in able:
             results[contestant].append(bench.run(contestant, filled))

@@ -10,7 +10,7 @@ from pathlib import Path
 from benchmarks.streaming import plots
 from benchmarks.streaming.results import RESULTS, Machine, Measured, Run, read, same
 from benchmarks.streaming.round_result import TOTAL, MicroBatches, Result
-from benchmarks.streaming.rounds import CONTESTANTS, LATENT
+from benchmarks.streaming.rounds import CONTESTANTS, LATENT, takes_part
 from benchmarks.streaming.workloads import WORKLOADS
 from penstock.scripts.layout import ROOT
 
@@ -114,7 +114,7 @@ def _job(one: Measured) -> Iterator[str]:
         "| CPU seconds, all | seconds, all | MiB |",
         "|---|---|---|---|---|---|---|---|",
     )
-    yield from (_row(contestant, one) for contestant in CONTESTANTS if contestant != "flink" or workload.flink is not None)
+    yield from (_row(contestant, one) for contestant in CONTESTANTS if takes_part(contestant, workload))
     yield from ("", *_notes(one), *_micro_batches(one))
 
 

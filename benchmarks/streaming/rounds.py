@@ -22,7 +22,7 @@ from benchmarks.streaming.contestants.spark import RunningDriver, penstock, plai
 from benchmarks.streaming.latency import Arrivals, Latency, Sender, latency, no_latency
 from benchmarks.streaming.round_result import Result, failed, medians, reason
 from benchmarks.streaming.s3_requests import CountedS3
-from benchmarks.streaming.workload import PARTITIONS, Rows, Workload, canonical, row
+from benchmarks.streaming.workload import PARTITIONS, Backend, Rows, Workload, canonical, row
 from penstock.scripts import layout
 from penstock.scripts.emulation.emulated_aws import EmulatedAws
 from penstock.scripts.local import kafka_topics, recorded_run
@@ -38,13 +38,17 @@ if TYPE_CHECKING:
 # Contestant -> what it is.
 CONTESTANTS = {
     "penstock": "Penstock",
+    "penstock_memory": "Penstock with `state: {backend: memory}`",
     "plain": "PySpark, which drops what does not parse",
     "plain_keeping": "PySpark, with a second query that keeps what does not parse",
-    "flink": "PyFlink SQL, which drops what does not parse",
+    "flink": "PyFlink SQL, which drops what does not parse; its state is on the heap, Flink's default",
+    "flink_rocksdb": "the same with its state in RocksDB, as Penstock and PySpark have theirs",
     "consumer": "a JVM that only reads the topic",
 }
 # Those whose latency is measured.
 LATENT = ("penstock", "plain", "flink")
+# Contestants with their state in the backend that is not their default.
+_BACKENDS: Mapping[str, Backend] = {"penstock_memory": "memory", "flink_rocksdb": "rocksdb"}
 # A contestant that brings no more rows for so long has not got them all.
 _STALL_S = 240.0
 _LOOK_S = 0.05
@@ -79,6 +83,12 @@ class Filled:
     # Records that do not parse.
     broken: int = 0
     rounds: Iterator[int] = field(default_factory=lambda: iter(range(1, 1_000_000)))
+
+
+def takes_part(contestant: str, workload: Workload) -> bool:
+    """Whether a contestant has the job: SQL can't say each, and not each has state that may be in either backend."""
+    able = workload.flink is not None or not contestant.startswith("flink")
+    return able and (workload.either_backend or contestant not in _BACKENDS)
 
 
 class Bench:
@@ -208,6 +218,7 @@ class Bench:
             s3_requests=lambda: self._counted.requests,
             credentials=self._aws.environment(),
             folder=folder,
+            backend=_BACKENDS.get(contestant),
         )
 
     def _consumed(self, place: Place) -> Result:
@@ -266,9 +277,16 @@ def _hidden(key: str) -> bool:
 
 
 # Contestants that drop what does not parse.
-_DROPPING = frozenset({"plain", "flink", "consumer"})
+_DROPPING = frozenset({"plain", "flink", "flink_rocksdb", "consumer"})
 _Start = Callable[[Place], AbstractContextManager[Any]]
-_START: dict[str, _Start] = {"penstock": penstock, "plain": plain, "plain_keeping": plain, "flink": flink}
+_START: dict[str, _Start] = {
+    "penstock": penstock,
+    "penstock_memory": penstock,
+    "plain": plain,
+    "plain_keeping": plain,
+    "flink": flink,
+    "flink_rocksdb": flink,
+}
 
 
 class _Watched:

@@ -25,6 +25,7 @@ _JITTER_MS = 2_000
 
 Rows = Counter[str]
 Output = Literal["topic", "files", "redis"]
+Backend = Literal["memory", "rocksdb"]
 
 
 @dataclass
@@ -63,6 +64,7 @@ class Workload:
         service: name of the app's connection to the benchmark's HTTP service; None: it calls none.
         records: of the first input, for a full run.
         bounded_by: rows of a micro-batch at most, as a share of the records.
+        either_backend: whether it has state that may be in memory or in RocksDB.
     """
 
     name: str
@@ -79,6 +81,7 @@ class Workload:
     side_outputs: tuple[str, ...] = ("errors", "late")
     service: str | None = None
     bounded_by: float = 1 / 12
+    either_backend: bool = False
 
 
 def row(**fields: Any) -> str:

@@ -301,6 +301,7 @@ WORKLOADS = {
             {"window": "tumbling"},
             {"impressions": {"time": _ISO}},
             flink_sql.TUMBLING,
+            either_backend=True,
         ),
         Workload(
             "sessions",
@@ -312,6 +313,7 @@ WORKLOADS = {
             {"window": "sessions"},
             {"impressions": {"time": _ISO}},
             flink_sql.SESSIONS,
+            either_backend=True,
         ),
         Workload(
             "interval_join",
@@ -325,6 +327,7 @@ WORKLOADS = {
             500_000,
             app_inputs={"impressions": _AT, "clicks": _AT},
             flink=flink_sql.INTERVAL_JOIN,
+            either_backend=True,
         ),
         Workload(
             "dedup",
@@ -335,6 +338,7 @@ WORKLOADS = {
             3_000_000,
             app_inputs={"orders": _AT},
             flink=flink_sql.DEDUP,
+            either_backend=True,
         ),
         Workload(
             "keyed_function",

@@ -9,9 +9,11 @@ from typing import cast
 import pytest
 from rich.console import Console
 
+from benchmarks.streaming.contestants import spark
 from benchmarks.streaming.contestants.place import Place
 from benchmarks.streaming.latency import latency
-from benchmarks.streaming.rounds import Bench, Filled, _differences, _hidden, _Watched
+from benchmarks.streaming.rounds import CONTESTANTS, Bench, Filled, _differences, _hidden, _Watched, takes_part
+from benchmarks.streaming.workload import Backend
 from benchmarks.streaming.workloads import WORKLOADS
 from penstock.scripts.local import recorded_run
 from penstock.scripts.local.kafka_broker import KafkaBroker
@@ -93,6 +95,21 @@ def test_a_round_that_fails_is_a_result_and_its_logs_are_kept(tmp_path: Path, mo
     monkeypatch.setattr(bench, "place", place)
     assert bench.run("flink", _filled(900)).wrong == ("failed: no place",)
     assert (tmp_path / "logs" / "tumbling-flink-1.flink.log").read_text(encoding="utf-8") == "why"
+
+
+def test_the_other_backend_takes_part_where_the_state_may_be_in_either() -> None:
+    others = {"penstock_memory", "flink_rocksdb"}
+    taking_part = {name: {one for one in CONTESTANTS if takes_part(one, workload)} for name, workload in WORKLOADS.items()}
+    assert taking_part["sessions"] == set(CONTESTANTS)
+    # A broadcast join and a keyed function have RocksDB; a job that filters has no state.
+    assert taking_part["ads"] == taking_part["error_logs"] == set(CONTESTANTS) - others
+    assert taking_part["keyed_function"] == set(CONTESTANTS) - others - {"flink"}
+
+
+@pytest.mark.parametrize(("backend", "state"), [(None, None), ("memory", {"backend": "memory"})])
+def test_a_backend_that_is_not_the_default_is_in_the_spec(tmp_path: Path, backend: Backend | None, state: dict[str, str] | None) -> None:
+    place = Place(WORKLOADS["sessions"], 1, {"impressions": "in"}, "out", None, "", "", "", "", lambda: 0, {}, tmp_path, backend)
+    assert spark._spec(place)["spec"].get("state") == state
 
 
 def test_lost_and_doubled_rows_are_named() -> None:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from benchmarks.streaming.workload import Workload
+from benchmarks.streaming.workload import Backend, Workload
 from penstock.scripts import layout
 
 CHECKPOINTS, OUTPUT = "benchmark-checkpoints", "benchmark-output"
@@ -33,6 +33,7 @@ class Place:
         s3_requests: how many requests S3 has had.
         credentials: environment variables with the credentials for S3.
         folder: an existing folder of this run's own.
+        backend: of the state; None: the contestant's default.
     """
 
     workload: Workload
@@ -47,6 +48,7 @@ class Place:
     s3_requests: Callable[[], int]
     credentials: Mapping[str, str]
     folder: Path
+    backend: Backend | None = None
 
     @property
     def records_a_trigger(self) -> int:

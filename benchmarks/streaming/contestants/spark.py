@@ -131,6 +131,7 @@ def _spec(place: Place) -> dict[str, Any]:
             "sources": {source: _source(place, source, topic) for source, topic in place.topics.items()},
             "sinks": _sinks(place),
             "connections": {} if workload.service is None else {workload.service: "http"},
+            **({} if place.backend is None else {"state": {"backend": place.backend}}),
         },
     }
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
 from benchmarks.streaming.contestants.place import HEAP, SLOTS, Place
+from benchmarks.streaming.workload import Backend
 from penstock.scripts.installation import setting_up
 from penstock.scripts.installation.cache import Cache
 from penstock.scripts.installation.jars import Jars
@@ -18,6 +19,8 @@ from penstock.scripts.progress import Steps
 _FOLDER = Path(__file__).parent
 # A failed statement is a trace in Java within one in Python.
 _LOG_LINES = 400
+# The first is Flink's default.
+_BACKENDS: Mapping[Backend | None, str] = {None: "hashmap", "memory": "hashmap", "rocksdb": "rocksdb"}
 _JARS = Jars("flink", title="Flink's Kafka connector", download_mb=11, data=_FOLDER)
 
 
@@ -64,6 +67,7 @@ def flink(place: Place) -> Iterator[RunningFlink]:
     python = ToolEnvironment("flink", data=_FOLDER).bin / "python"
     jars, checkpoints = _JARS.folder(Cache.of_user()), place.folder / "checkpoints"
     command: list[str | Path] = [python, _FOLDER / "run_sql.py", place.folder / "job.sql", jars, str(SLOTS), checkpoints]
+    command.append(_BACKENDS[place.backend])
     environment = {**os.environ, "JVM_ARGS": f"-Xmx{HEAP}", "TMPDIR": str(place.folder)}
     environment.pop("PYTHONPATH", None)
     with SupervisedProcess(command, env=environment, log=place.folder / "flink.log", cwd=place.folder) as process:

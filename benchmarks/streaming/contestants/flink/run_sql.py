@@ -1,4 +1,6 @@
-"""Runs SQL in PyFlink's local cluster until it is ended: ``run_sql.py FILE.sql JARS SLOTS CHECKPOINTS``, by the Python of PyFlink."""
+"""Runs SQL in PyFlink's local cluster until it is ended, by the Python of PyFlink:
+``run_sql.py FILE.sql JARS SLOTS CHECKPOINTS BACKEND``.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +11,7 @@ from pyflink.common import Configuration  # type: ignore[import-not-found]
 from pyflink.table import EnvironmentSettings, TableEnvironment  # type: ignore[import-not-found]
 
 
-def main(sql: str, jars: str, slots: str, checkpoints: str) -> None:
+def main(sql: str, jars: str, slots: str, checkpoints: str, backend: str) -> None:
     """Runs the statements of a file; the last one writes."""
     conf = Configuration()
     for key, value in {
@@ -21,6 +23,8 @@ def main(sql: str, jars: str, slots: str, checkpoints: str) -> None:
         "table.exec.state.ttl": "1 d",
         "execution.checkpointing.interval": "10 s",
         "execution.checkpointing.dir": f"file://{checkpoints}",
+        "execution.checkpointing.incremental": "true",
+        "state.backend.type": backend,
         "rest.port": "0",
         "rest.bind-address": "127.0.0.1",
         "taskmanager.memory.network.max": "128 mb",
