@@ -35,9 +35,9 @@ def interval_join(
     their state.
 
     In RocksDB, Spark compares a row with the rows of its key within the interval. With its state in memory, and in a checkpoint of an
-    earlier release, it compares it with all of the other side's rows that it keeps under its key. With ``hot_keys`` the key is extended by a
-    slice of event time, twice as long as the interval: a left row lies in one slice; a right row is copied to every slice that its matches
-    can lie in, 1.5 on average. There are no slices with ``full``, since a copy in one cannot know of its matches in another.
+    earlier release, it compares it with all of the other side's rows that it keeps under its key. With ``hot_keys`` the key is extended by
+    a slice of event time, twice as long as the interval: a left row lies in one slice; a right row is copied to every slice that its
+    matches can lie in, 1.5 on average. There are no slices with ``full``, since a copy in one cannot know of its matches in another.
 
     Args:
         left: the side that the bounds are relative to.
@@ -48,8 +48,8 @@ def interval_join(
             ``("valid_from", "valid_to")``. The right row's event time is within both pairs of bounds: `lower` and `upper` say how long
             rows are kept, which columns cannot. A row with a null in one has no match.
         how: ``inner``; ``left``: left rows without a match are data; ``full``: right ones too.
-        hot_keys: whether some keys have many rows in memory, so that comparing fewer of them is worth the copies. Fixed as long as the checkpoint is
-            used, as the key of the state is another one.
+        hot_keys: whether some keys have many rows in memory, so that comparing fewer of them is worth the copies. Fixed as long as the
+            checkpoint is used, as the key of the state is another one.
 
     Returns:
         A stream with the columns `left.name` and `right.name`, each a struct of that side's fields, and the greater of both event times,

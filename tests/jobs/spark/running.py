@@ -37,9 +37,11 @@ _LIMIT_S = 300
 
 
 @contextmanager
-def asking(session: SparkSession, partitions: int, state: State | None = None, **spark_conf: str) -> Iterator[None]:
+def asking(
+    session: SparkSession, partitions: int, state: State | None = None, spark_conf: Mapping[str, str] | None = None
+) -> Iterator[None]:
     """A session as a plan with this parallelism makes it, and this state and `sparkConf`."""
-    conf = {SHUFFLE_PARTITIONS: str(partitions), **(state_conf(state) if state is not None else {}), **spark_conf}
+    conf = {SHUFFLE_PARTITIONS: str(partitions), **(state_conf(state) if state is not None else {}), **(spark_conf or {})}
     before = {key: str(session.conf.get(key)) for key in conf}
     try:
         for key, value in conf.items():

@@ -21,7 +21,6 @@ from penstock.scripts.operations.checkpoint_reading import content_of
 from tests.jobs.spark.recorded_checkpoints import AFTER, BEFORE, assert_every_row, every_state, run
 from tests.jobs.spark.running import Surroundings, TestedJob, asking
 
-
 # With the one that Penstock's sessions begin a checkpoint with, state can't be repartitioned.
 JOIN_FORMAT = "spark.sql.streaming.join.stateFormatVersion"
 
@@ -44,7 +43,7 @@ def _row(name: str, clock: str) -> dict[str, object]:
 @pytest.mark.chaos
 def test_every_kind_of_state_goes_on_in_more_partitions_after_an_upgrade_with_a_savepoint(surroundings: Surroundings) -> None:
     job = every_state(surroundings, "every-state-repartitioned")
-    with asking(surroundings.session, 2, **{JOIN_FORMAT: "3"}):
+    with asking(surroundings.session, 2, spark_conf={JOIN_FORMAT: "3"}):
         run(job, BEFORE)
     left = _state(job.folder.checkpoint(1))
 
@@ -129,7 +128,7 @@ def test_a_join_whose_state_is_ordered_by_time_is_refused_before_a_savepoint_is_
     # With the number that it has it goes on, and with its format, whatever the session would begin with.
     DriverRunsFile(job.folder.uri).change(DriverRuns.resumed)
     job.feed("a", _row("three", "12:30:01"))
-    with asking(surroundings.session, 2, **{JOIN_FORMAT: "3"}), job.running() as running:
+    with asking(surroundings.session, 2, spark_conf={JOIN_FORMAT: "3"}), job.running() as running:
         running.until_read({"a": [2], "b": [1]})
     assert job.folder.checkpoint(job.generation.checkpoint).fixed_settings().join_format == 4
 
