@@ -99,8 +99,8 @@ def _measured(bench: Bench, filled: Filled, rounds: int, warm_up: int, steps: St
                     measured[name].append(us)
             if number >= warm_up:
                 result = bench.run("flink", filled)
-                if result.wrong:
-                    raise SystemExit(f"PyFlink SQL: {result.wrong[0]}")
+                if result.wrong or not result.warm_events_per_cpu_s:
+                    raise SystemExit(f"PyFlink SQL: {result.wrong[0] if result.wrong else 'too few records, all came at once'}")
                 measured["PyFlink SQL, the whole job"].append(1e6 / result.warm_events_per_cpu_s)
     return measured
 

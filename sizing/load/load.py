@@ -17,7 +17,8 @@ DEFAULT_RESTART_S = 300.0
 DEFAULT_CATCH_UP_S = 1800.0
 # Secondary: the ingress and egress of one partition depend on batching and compression; an input.
 DEFAULT_PARTITION_MIBPS = 10.0
-# Source: p50 of a micro-batch with next to no rows, checkpoint on s3a, measured 2026-11-21 (Spark 4.3.0): 448 ms.
+# Source: a micro-batch with next to no rows, checkpoint on an S3 on the same machine (Spark 4.3.0): 448 ms on 2026-11-21; 247 ms without
+# state and 449 ms with a window of four tasks on 2026-11-29, by `benchmarks.small_batches`. S3 itself is farther away.
 DEFAULT_BATCH_OVERHEAD_S = 0.5
 # Flink's limit, as in `penstock.sizing.targets`.
 MOST_SLOTS = 32_768
