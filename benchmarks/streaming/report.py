@@ -70,17 +70,17 @@ def _reduced(run: Run) -> Iterator[str]:
 
 def _machines(run: Run) -> Iterator[str]:
     """What was measured where; without the jobs where it was one machine."""
-    groups: list[tuple[Machine, list[str]]] = []
+    groups: list[list[tuple[Machine, str]]] = []
     for machine, what in _measured_on(run):
-        group = next((whats for other, whats in groups if same(machine, other)), None)
+        group = next((group for group in groups if same(machine, group[0][0])), None)
         if group is None:
-            groups.append((machine, group := []))
-        group.append(what)
+            groups.append(group := [])
+        group.append((machine, what))
     if len(groups) > 1:
         yield "Not all jobs were measured on the same machine: compare the contestants of a job, not the jobs.\n"
-    for machine, whats in groups:
-        where = _machine(machine)
-        yield f"{', '.join(whats)}: {where}\n" if len(groups) > 1 else f"{where[0].upper()}{where[1:]}\n"
+    for group in groups:
+        where = _machine(group[0][0], sorted({machine.date for machine, _ in group}))
+        yield f"{', '.join(what for _, what in group)}: {where}\n" if len(groups) > 1 else f"{where[0].upper()}{where[1:]}\n"
 
 
 def _measured_on(run: Run) -> Iterator[tuple[Machine, str]]:
@@ -90,9 +90,9 @@ def _measured_on(run: Run) -> Iterator[tuple[Machine, str]]:
         yield run.latencies_machine or run.machine, "the latency"
 
 
-def _machine(machine: Machine) -> str:
+def _machine(machine: Machine, dates: Sequence[str]) -> str:
     return (
-        f"measured on {machine.date} on {machine.cores} cores ({machine.processor}) and {machine.memory_gib:g} GiB, {machine.system}, "
+        f"measured on {' and '.join(dates)} on {machine.cores} cores ({machine.processor}) and {machine.memory_gib:g} GiB, {machine.system}, "
         f"{machine.java}, Python {machine.python}, PySpark {machine.pyspark}, with two tasks at a time and C2."
     )
 

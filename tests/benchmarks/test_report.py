@@ -121,6 +121,12 @@ def test_results_of_several_machines_are_kept_apart() -> None:
     assert "Not all jobs" not in report.page(joined(_run(_measured("ads")), _run(_measured("files"))))
 
 
+def test_a_machine_is_named_once_with_each_day_on_which_it_has_measured() -> None:
+    later = Run(replace(MACHINE, date="2026-11-25"), [_measured("ads")])
+    page = report.page(joined(_run(_measured("files")), later))
+    assert "Measured on 2026-11-23 and 2026-11-25 on 2 cores" in page
+
+
 @pytest.mark.parametrize(("other", "expected"), [({"date": "2026-11-24"}, True), ({"cores": 4}, False), ({"pyspark": "4.4.0"}, False)])
 def test_results_of_another_machine_are_not_the_same(other: dict[str, str | int], expected: bool) -> None:
     assert same(MACHINE, Machine(**{**vars(MACHINE), **other})) is expected
