@@ -92,8 +92,8 @@ def _measured_on(run: Run) -> Iterator[tuple[Machine, str]]:
 
 def _machine(machine: Machine, dates: Sequence[str]) -> str:
     return (
-        f"measured on {' and '.join(dates)} on {machine.cores} cores ({machine.processor}) and {machine.memory_gib:g} GiB, {machine.system}, "
-        f"{machine.java}, Python {machine.python}, PySpark {machine.pyspark}, with two tasks at a time and C2."
+        f"measured on {' and '.join(dates)} on {machine.cores} cores ({machine.processor}) and {machine.memory_gib:g} GiB, "
+        f"{machine.system}, {machine.java}, Python {machine.python}, PySpark {machine.pyspark}, with two tasks at a time and C2."
     )
 
 
