@@ -11,6 +11,7 @@ from pyspark.sql import SparkSession
 from penstock.jobs import python_daemon
 from penstock.jobs.blocks.keyed.backend import TTL_CONF
 from penstock.jobs.spec import State, StreamingJob
+from penstock.sizing.state.stores import join_format
 
 # Covered by tests on PySpark 4.3.0. Each line has its reason.
 FIXED = {
@@ -72,7 +73,7 @@ def state_conf(state: State) -> dict[str, str]:
         # One store with column families per partition instead of four (measured on user_credit, 99 objects in the checkpoint instead of
         # 274), ordered by time: a join reads the rows of a key that can match, and removes those that have expired without reading others.
         # Spark continues a checkpoint in the format that it was begun in.
-        "spark.sql.streaming.join.stateFormatVersion": "4",
+        "spark.sql.streaming.join.stateFormatVersion": str(join_format("rocksdb")),
         # One limit for the native memory of all stores of an executor, as the plan assumes; without it each store takes up to 136 MiB.
         "spark.sql.streaming.stateStore.rocksdb.boundedMemoryUsage": "true",
         # Otherwise each new key is looked up once more: an interval join took 52 s of CPU time instead of 42 s (2026-11-22).
