@@ -31,7 +31,7 @@ class FixedParallelism(NamedTuple):
         return (
             f"its state stays in {self.checkpoint} shuffle partitions, those of its checkpoint, instead of the {self.asked} of the spec; "
             f"set stages.stateful: {self.checkpoint} to keep them; or, with another restartNonce, upgradeMode: savepoint to have the "
-            "state repartitioned, or stateless to start with an empty checkpoint"
+            "state repartitioned, which that of a join of two streams can't be, or stateless to start with an empty checkpoint"
         )
 
 
