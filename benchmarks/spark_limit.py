@@ -8,26 +8,26 @@ the same topics, in the same run.
 from __future__ import annotations
 
 import argparse
-import os
 import statistics
-import sys
 import tempfile
 from collections import defaultdict
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable
+from contextlib import ExitStack
 from pathlib import Path
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
+from benchmarks.batch_session import batch_session, jvm
 from benchmarks.streaming.contestants import flink
 from benchmarks.streaming.contestants.place import Place
 from benchmarks.streaming.rounds import Bench, Filled
 from benchmarks.streaming.workloads import WORKLOADS
 from penstock.jobs.sources.fields import named_fields
+from penstock.jobs.sources.kafka import consumer_options
 from penstock.jobs.sources.values import Values, read
-from penstock.scripts import layout
+from penstock.jobs.spec import KafkaSource
 from penstock.scripts.process.process_tree import ProcessTree
 from penstock.scripts.progress import Steps
 
@@ -37,7 +37,7 @@ Step = Callable[[DataFrame], DataFrame]
 
 
 def _values(records: DataFrame) -> DataFrame:
-    """The records' values as bytes."""
+    """The records' values as bytes, by the consumers of Penstock's sources."""
     return records.select("value")
 
 
@@ -87,7 +87,7 @@ def main() -> None:
 def _measured(bench: Bench, filled: Filled, rounds: int, warm_up: int, steps: Steps) -> dict[str, list[float]]:
     measured: dict[str, list[float]] = defaultdict(list)
     place = bench.place("penstock", filled.workload, "spark-limit", filled.records, filled.topics)
-    with _session(place) as session, ProcessTree(_jvm(session)) as tree:
+    with batch_session(place) as session, ProcessTree(jvm(session)) as tree:
         for number in range(warm_up + rounds):
             for name, step in _STEPS.items():
                 with steps.at("step", name) as said:
@@ -106,29 +106,10 @@ def _measured(bench: Bench, filled: Filled, rounds: int, warm_up: int, steps: St
 
 
 def _records(session: SparkSession, place: Place) -> DataFrame:
-    reader = session.read.format("kafka").option("kafka.bootstrap.servers", place.brokers)
-    return reader.option("subscribe", place.topics["events"]).load()
-
-
-@contextmanager
-def _session(place: Place) -> Iterator[SparkSession]:
-    os.environ.update(PYSPARK_PYTHON=sys.executable, PYTHONPATH=str(layout.ROOT), PYTHONSAFEPATH="1")
-    builder = SparkSession.builder.master("local[2]").config("spark.sql.session.timeZone", "UTC")
-    for name, value in place.spark_conf().items():
-        builder = builder.config(name, value)
-    session = builder.config("spark.ui.enabled", "false").config("spark.ui.showConsoleProgress", "false").getOrCreate()
-    session.sparkContext.setLogLevel("ERROR")
-    try:
-        yield session
-    finally:
-        session.stop()
-
-
-def _jvm(session: SparkSession) -> int:
-    """The process of Spark's JVM; this one also has the broker's and PyFlink's below it."""
-    gateway = session.sparkContext._gateway
-    assert gateway is not None
-    return int(gateway.proc.pid)
+    topic = place.topics["events"]
+    options = consumer_options(KafkaSource(topic=topic, startingOffsets="earliest"))
+    reader = session.read.format("kafka").options(**options).option("kafka.bootstrap.servers", place.brokers)
+    return reader.option("subscribe", topic).load()
 
 
 if __name__ == "__main__":

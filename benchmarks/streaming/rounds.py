@@ -126,6 +126,11 @@ class Bench:
         self._held.close()
 
     @property
+    def broker(self) -> int:
+        """The process of the broker."""
+        return self._kafka.pid
+
+    @property
     def s3(self) -> S3Client:
         """A client of the emulated S3."""
         own = self._aws.environment()

@@ -19,6 +19,8 @@ from penstock.jobs.stream.streams import Stream
 
 # Not zero: should a leader not have the records yet that were there when the micro-batch was planned, a task asks a hundred times a second.
 _EMPTY_FETCH_MS = 10
+# Source: `python -m benchmarks.kafka_polls`; see decision 0064.
+_POLLED_RECORDS = 10_000
 
 
 def stream(
@@ -47,10 +49,13 @@ def stream(
 def consumer_options(kafka: KafkaSource) -> dict[str, str]:
     """Settings of the consumers that read a source's records, as options of Spark's.
 
-    A task that has read up to the end of a partition has asked for more by then, and asks where the partition begins and ends next. A
-    broker answers the requests of a connection in turn: the first of the two with nothing, once ``fetch.max.wait.ms`` is over. By Kafka's
-    default of 500 ms each task of a micro-batch took half a second longer for each of its partitions. Nothing else waits for so long:
-    tasks only read records that are there.
+    After each poll, Spark's reader asks the broker where the partition begins and ends. By Kafka's default a poll returns 500 of the
+    records that the consumer has fetched, so the requests cost more than the records: ``max.poll.records`` is larger. What a consumer has
+    fetched, and with it what a poll returns, is limited by ``max.partition.fetch.bytes``, before decompression.
+
+    A task that has read up to the end of a partition has asked for more records by then. A broker answers the requests of a connection in
+    turn: that one with nothing, once ``fetch.max.wait.ms`` is over. By Kafka's default of 500 ms each task of a micro-batch took half a
+    second longer for each of its partitions. Nothing else waits for so long: tasks only read records that are there.
     Sources: Spark 4.3.0, InternalKafkaConsumer.fetch; Kafka's protocol guide, "Network".
 
     Args:
@@ -58,6 +63,7 @@ def consumer_options(kafka: KafkaSource) -> dict[str, str]:
     """
     return {
         "kafka.fetch.max.wait.ms": str(_EMPTY_FETCH_MS),
+        "kafka.max.poll.records": str(_POLLED_RECORDS),
         **{f"kafka.{name}": value for name, value in as_text(kafka.properties).items()},
         # Spark's driver asks for the latest offsets with it too: the last stable ones, so an open transaction does not count as lag.
         "kafka.isolation.level": kafka.isolation_level,
