@@ -19,7 +19,7 @@ from penstock.jobs.stream.streams import Stream
 
 # Not zero: should a leader not have the records yet that were there when the micro-batch was planned, a task asks a hundred times a second.
 _EMPTY_FETCH_MS = 10
-# Source: `python -m benchmarks.kafka_polls`; see decision 0064.
+# Source: `python -m benchmarks.kafka_clients`; see decision 0064.
 _POLLED_RECORDS = 10_000
 
 

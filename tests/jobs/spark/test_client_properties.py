@@ -96,16 +96,19 @@ def test_a_source_reads_and_commits_with_its_own_group(surroundings: Surrounding
 
 
 @pytest.mark.parametrize("guarantee", ["at-least-once", "exactly-once"])
-def test_the_producers_of_a_sink_have_its_properties(surroundings: Surroundings, kafka: KafkaBroker, guarantee: str) -> None:
+@pytest.mark.parametrize(("properties", "codec"), [({}, "lz4"), ({"compression.type": "zstd", "linger.ms": 1}, "zstd")])
+def test_the_producers_of_a_sink_compress_by_lz4_unless_its_properties_say_otherwise(
+    surroundings: Surroundings, kafka: KafkaBroker, guarantee: str, properties: dict[str, object], codec: str
+) -> None:
     job = surroundings.job("tests.jobs.spark.apps.copy_rows", sources={"a": 1})
     topic = f"{job.name}-out"
     kafka_topics.create(surroundings.brokers, {topic: 1})
-    to_topic = {"kafka": {"topic": topic, "guarantee": guarantee, "properties": {"compression.type": "zstd", "linger.ms": 1}}}
+    to_topic = {"kafka": {"topic": topic, "guarantee": guarantee, "properties": properties}}
     job.edit(lambda spec: spec["sinks"].update(out=to_topic))
     job.feed("a", _row("one" * 200))
     with job.running() as running:
         running.until_read({"a": [1]})
-    assert _first_codec(kafka, topic) == "zstd"
+    assert _first_codec(kafka, topic) == codec
 
 
 def test_values_that_the_client_of_an_exactly_once_sink_does_not_take_are_refused_before_the_query_starts(

@@ -1,9 +1,10 @@
-"""What Spark's consumers get from a source's spec."""
+"""What Spark's consumers get from a source's spec, and its producers from a sink's."""
 
 from __future__ import annotations
 
+from penstock.jobs.sinks.topics import producer_options
 from penstock.jobs.sources.kafka import consumer_options
-from penstock.jobs.spec import KafkaSource
+from penstock.jobs.spec import KafkaSink, KafkaSource
 
 
 def test_a_poll_returns_many_records_and_a_fetch_without_any_is_answered_soon_unless_the_spec_says_otherwise() -> None:
@@ -22,4 +23,17 @@ def test_a_poll_returns_many_records_and_a_fetch_without_any_is_answered_soon_un
         "kafka.fetch.min.bytes": "65536",
         "kafka.max.poll.records": "500",
         "kafka.isolation.level": "read_uncommitted",
+    }
+
+
+def test_a_producer_sends_large_compressed_batches_unless_the_spec_says_otherwise() -> None:
+    own = {"compression.type": "none", "batch.size": 16384, "linger.ms": 5}
+    assert producer_options(KafkaSink.model_validate({"topic": "counts"})) == {
+        "kafka.batch.size": "131072",
+        "kafka.compression.type": "lz4",
+    }
+    assert producer_options(KafkaSink.model_validate({"topic": "counts", "properties": own})) == {
+        "kafka.batch.size": "16384",
+        "kafka.compression.type": "none",
+        "kafka.linger.ms": "5",
     }
