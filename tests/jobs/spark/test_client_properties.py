@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import struct
 from collections.abc import Mapping
@@ -11,6 +12,7 @@ import pytest
 from py4j.java_gateway import get_field
 from pyspark.sql import SparkSession
 
+from penstock.jobs.local.recording import Record
 from penstock.jobs.sinks.errors import ClientPropertiesRefused
 from penstock.jobs.spec import client_properties
 from penstock.jobs.spec.client_properties import Kind, OneOf, Text, Whole
@@ -70,6 +72,22 @@ def test_the_consumers_of_a_source_have_its_properties(surroundings: Surrounding
     assert consumers[client]["records-consumed-total"] == 4
     assert consumers[client]["records-per-request-avg"] <= 1
     assert len(job.rows()) == 4
+
+
+def test_an_executor_keeps_its_consumers_when_it_reads_many_partitions(surroundings: Surroundings) -> None:
+    """By default Spark keeps 64, and closes those that the next micro-batch needs first."""
+    many = 70
+    job = surroundings.job("tests.jobs.spark.apps.copy_rows", sources={"a": many})
+    group = f"group-of-{job.name}"
+    job.edit(lambda spec: spec["sources"]["a"]["kafka"].update(groupId=group))
+    kafka_topics.create(surroundings.brokers, {f"{job.name}-out": 1})
+    job.edit(lambda spec: spec["sinks"].update(out={"kafka": {"topic": f"{job.name}-out"}}))
+    records = [Record(json.dumps(_row(f"row {number}")).encode(), partition=number) for number in range(many)]
+    surroundings.feeder.feed(job.topics["a"], many, records, lambda _: None)
+    with job.running() as running:
+        running.until_read({"a": [1] * many})
+        kept = [client for client in _Beans(surroundings.session).consumers() if client.startswith(f"consumer-{group}-")]
+    assert len(kept) == many
 
 
 def test_a_source_reads_and_commits_with_its_own_group(surroundings: Surroundings) -> None:
