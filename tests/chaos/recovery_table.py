@@ -42,13 +42,17 @@ def recovery_table(killed: KilledCluster, what: str) -> str:
 
 
 def record(killed: KilledCluster, ledger: Ledger) -> None:
-    """Tells the ledger the strikes that a cluster came through, and the seconds that the plan's model gives a loss like each."""
+    """Tells the ledger the strikes that a cluster came through, and the seconds that the plan's model gives a loss like each.
+
+    Where no executor was lost, as when an attempt is overtaken by another, the plan says nothing.
+    """
     batch_s, events = statistics.median(killed.undisturbed_s), killed.events()
-    back_s = statistics.median(seconds for one in killed.struck if (seconds := one.back_s(events)) is not None)
+    back_s = [seconds for one in killed.struck if (seconds := one.back_s(events)) is not None]
     ledger.times(len(killed.struck))
     for one in killed.struck:
         lost = killed.executors if one.strike.victim == "all" else 1
-        ledger.recovered(one.recovery_s, _planned_s(killed.executors, lost, batch_s, back_s))
+        planned_s = _planned_s(killed.executors, lost, batch_s, statistics.median(back_s)) if back_s else None
+        ledger.recovered(one.recovery_s, planned_s)
 
 
 def _median(struck: Sequence[Struck]) -> float:
