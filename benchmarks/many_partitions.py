@@ -27,6 +27,7 @@ from penstock.scripts import layout
 from penstock.scripts.local import kafka_topics
 from penstock.scripts.local.kafka_broker import KafkaBroker
 from penstock.scripts.process.process_tree import ProcessTree
+from penstock.scripts.progress import Steps
 
 _SETTING = "spark.kafka.consumer.cache.capacity"
 # Spark's default, and Penstock's.
@@ -46,14 +47,16 @@ def main() -> None:
     if options.measure:
         print(json.dumps(_measured(options)))
         return
-    measured: dict[int, list[tuple[float, float]]] = defaultdict(list)
+    steps, measured = Steps(), defaultdict[int, list[tuple[float, float]]](list)
     with tempfile.TemporaryDirectory(prefix="penstock-many-partitions-") as folder, _broker(folder) as kafka:
         values = [Record(b"x" * 80, partition=number % options.partitions) for number in range(options.partitions * _RECORDS)]
         kafka_topics.create(kafka.address, {_TOPIC: options.partitions})
         kafka_topics.feed(kafka.address, _TOPIC, options.partitions, values * options.micro_batches, lambda _: None)
         for _ in range(options.rounds):
             for capacity in _CAPACITIES:
-                measured[capacity].append(_in_a_process(capacity, kafka.address, options))
+                with steps.at("query", f"{capacity} consumers kept") as step:
+                    measured[capacity].append(_in_a_process(capacity, kafka.address, options))
+                    step.said = f"{capacity} consumers kept: {measured[capacity][-1][0]:,.0f} ms of CPU a micro-batch"
     print(f"| consumers kept | CPU of a micro-batch of {options.partitions} partitions, ms | time, ms |\n|---|---|---|")
     for capacity, costs in measured.items():
         print(f"| {capacity} |", " | ".join(_range(part) for part in zip(*costs, strict=True)), "|")
