@@ -49,9 +49,9 @@ FIXED = {
     # Generated classes that a JVM keeps, with what its compilers have made of them. A stateful job has a hundred, in local mode twice, the
     # jobs of a session share them, and of Spark's 100 each micro-batch takes one or two for its watermark. 500 are some 12 MiB.
     "spark.sql.codegen.cache.maxEntries": "500",
-    # Consumers that an executor keeps for the next micro-batch, one for each partition that it reads. Of more partitions than that, Spark
-    # closes those that it needs first: with its 64, each of 100 partitions gets a new consumer in each micro-batch. A kept one holds up to
-    # max.partition.fetch.bytes, 1 MiB, while records wait; 256 of them fit into the smallest heap that is planned.
+    # Kafka consumers that an executor keeps for the next micro-batch, one for each partition that it reads. When it reads more partitions,
+    # Spark closes those that the next tasks need: with its 64, each of 100 partitions gets a new consumer in each micro-batch. A kept one
+    # holds up to max.partition.fetch.bytes, 1 MiB, while records wait; 256 of them fit into the smallest heap that is planned.
     "spark.kafka.consumer.cache.capacity": "256",
 }
 
