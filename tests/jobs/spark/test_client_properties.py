@@ -47,9 +47,13 @@ class _Beans:
             given[number] = argument
         return self._methods[method].invoke(self._server, given)
 
-    def consumers(self) -> dict[str, Mapping[str, float]]:
-        """Client id of each Java consumer -> its metrics. Spark keeps consumers for its next micro-batch."""
-        pattern = self._jvm.javax.management.ObjectName("kafka.consumer:type=consumer-fetch-manager-metrics,client-id=*")
+    def consumers(self, client: str) -> dict[str, Mapping[str, float]]:
+        """Client id of each Java consumer that `client`, which may end with `*`, matches -> its metrics.
+
+        Spark keeps consumers for its next micro-batch, and closes those of earlier tests' jobs at any time: between the list of
+        all and the question for one's metrics, too. So `client` is of the test's own job.
+        """
+        pattern = self._jvm.javax.management.ObjectName(f"kafka.consumer:type=consumer-fetch-manager-metrics,client-id={client}")
         metrics = ("records-consumed-total", "records-per-request-avg")
         # A pattern of names is a query, too.
         names = self.call("queryNames", pattern, pattern)
@@ -68,7 +72,7 @@ def test_the_consumers_of_a_source_have_its_properties(surroundings: Surrounding
         job.feed("a", _row(f"row {number}"))
     with job.running() as running:
         running.until_read({"a": [4]})
-        consumers = _Beans(surroundings.session).consumers()
+        consumers = _Beans(surroundings.session).consumers(client)
     assert consumers[client]["records-consumed-total"] == 4
     assert consumers[client]["records-per-request-avg"] <= 1
     assert len(job.rows()) == 4
@@ -86,7 +90,7 @@ def test_an_executor_keeps_its_consumers_when_it_reads_many_partitions(surroundi
     surroundings.feeder.feed(job.topics["a"], many, records, lambda _: None)
     with job.running() as running:
         running.until_read({"a": [1] * many})
-        kept = [client for client in _Beans(surroundings.session).consumers() if client.startswith(f"consumer-{group}-")]
+        kept = _Beans(surroundings.session).consumers(f"consumer-{group}-*")
     assert len(kept) == many
 
 
@@ -99,7 +103,7 @@ def test_a_source_reads_and_commits_with_its_own_group(surroundings: Surrounding
     with job.running() as running:
         running.until_read({"a": [2]})
         # By default a Java client's id is made of its group and a number.
-        clients = _Beans(surroundings.session).consumers()
+        clients = _Beans(surroundings.session).consumers(f"consumer-{group}-*")
         assert any(re.fullmatch(rf"consumer-{group}-[0-9]+", client) for client in clients), clients
     assert committed(surroundings.brokers, group, [(topic, 0)]) == [2]
     assert committed(surroundings.brokers, f"penstock.{job.name}", [(topic, 0)])[0] < 0
