@@ -42,3 +42,13 @@ def test_the_classes_for_sparks_jvm_stay_small() -> None:
     lines = {source.name: len(source.read_text(encoding="utf-8").splitlines()) for source in sources}
     assert len(lines) == len(sources) > 0
     assert sum(lines.values()) <= 800, lines
+
+
+def test_no_folder_has_the_fixtures_of_another_folders_spark_session() -> None:
+    """A process has one Spark session: fixtures that a second folder imports would start an S3 and a broker that it doesn't use."""
+    importing = [
+        str(file.relative_to(ROOT))
+        for file in sorted((ROOT / "tests").rglob("*.py"))
+        if file != Path(__file__) and "from tests.jobs.spark.conftest import" in file.read_text(encoding="utf-8")
+    ]
+    assert importing == []

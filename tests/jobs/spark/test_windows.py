@@ -18,7 +18,7 @@ from tests.jobs.spark.blocks import Input, at, row, run, same
 from tests.jobs.spark.plain_windows import FEW, TIME_WINDOWS, TRIGGERED, Build, hold_what_plain_python_puts_in_them, results, together
 from tests.jobs.spark.running import Surroundings
 
-# One of each kind of state, in one query; tests/chaos/blocks/test_windows_random.py has all of them, and other micro-batches.
+# One of each kind of state, in one query; tests/jobs/spark/chaos/test_windows_random.py has all of them, and other micro-batches.
 SHORT = ("session", "all_sessions", "cumulative", "sliding_count", "every", "untimed")
 
 

@@ -13,7 +13,8 @@ from tests.jobs.spark.running import Surroundings
 from tests.jobs.spark.test_changes import query
 
 TEXT = """
-CREATE KEYED FUNCTION priced RETURNS TABLE (user STRING, paid INT) STATE (price INT) AS 'tests.chaos.blocks.test_connected_in_sql.Priced';
+CREATE KEYED FUNCTION priced RETURNS TABLE (user STRING, paid INT) STATE (price INT)
+  AS 'tests.jobs.spark.chaos.test_connected_in_sql.Priced';
 PROCESS clicks BY user AND prices BY user WITH priced IN ORDER OF TIME
 """
 
