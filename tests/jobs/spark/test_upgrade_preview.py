@@ -6,6 +6,8 @@ import argparse
 import json
 import time
 import uuid
+from collections.abc import Iterator
+from collections.abc import Set as AbstractSet
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -38,15 +40,25 @@ def _row(clock: str, key: str, n: int) -> dict[str, Any]:
     return {"key": key, "at": f"2025-04-05T12:{clock}Z", "n": n}
 
 
-def written(s3: S3Client) -> list[tuple[str, str, str]]:
-    """Everything in the job's buckets."""
-    found = []
-    for bucket in (CHECKPOINTS, OUTPUT):
-        pages = s3.get_paginator("list_objects_v2").paginate(Bucket=bucket)
-        found += [(bucket, item["Key"], item["ETag"]) for page in pages for item in page.get("Contents", [])]
-        uploads = s3.list_multipart_uploads(Bucket=bucket).get("Uploads", [])
-        found += [(bucket, upload["Key"], upload["UploadId"]) for upload in uploads]
-    return found
+def folders(s3: S3Client) -> frozenset[str]:
+    """The folders of the jobs' buckets. Those of jobs that have ended may still change: Spark maintains their state until it notices."""
+    return frozenset(_folder(key) for bucket in (CHECKPOINTS, OUTPUT) for key, _ in _objects(s3, bucket))
+
+
+def written(s3: S3Client, others: AbstractSet[str]) -> list[tuple[str, str, str]]:
+    """Everything in the jobs' buckets but what lies in the folders of other jobs."""
+    return [(bucket, key, tag) for bucket in (CHECKPOINTS, OUTPUT) for key, tag in _objects(s3, bucket) if _folder(key) not in others]
+
+
+def _objects(s3: S3Client, bucket: str) -> Iterator[tuple[str, str]]:
+    """Keys with what changes when they are written again; uploads that are not completed, too."""
+    for page in s3.get_paginator("list_objects_v2").paginate(Bucket=bucket):
+        yield from ((item["Key"], item["ETag"]) for item in page.get("Contents", []))
+    yield from ((upload["Key"], upload["UploadId"]) for upload in s3.list_multipart_uploads(Bucket=bucket).get("Uploads", []))
+
+
+def _folder(key: str) -> str:
+    return key.partition("/")[0]
 
 
 def topics_of(brokers: str, job: TestedJob) -> dict[str, int]:
@@ -73,6 +85,7 @@ def environment_of(aws: EmulatedAws, job: TestedJob, folder: Path) -> Path:
 def test_a_preview_shows_the_rows_that_changed_code_writes_otherwise_and_writes_nothing(
     surroundings: Surroundings, aws: EmulatedAws, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    others = folders(surroundings.s3)
     name = f"previewed_{uuid.uuid4().hex[:8]}"
     app, old = tmp_path / f"{name}.py", tmp_path / "old"
     app.write_text(APP.format(n="n"), encoding="utf-8")
@@ -92,7 +105,7 @@ def test_a_preview_shows_the_rows_that_changed_code_writes_otherwise_and_writes_
     app.rename(old / app.name)
     app.write_text(APP.format(n="if(n > 2, 2 * n, n)"), encoding="utf-8")
     file = environment_of(aws, job, tmp_path)
-    before = written(surroundings.s3), topics_of(surroundings.brokers, job)
+    before = written(surroundings.s3, others), topics_of(surroundings.brokers, job)
 
     parser = argparse.ArgumentParser()
     upgrade.add_arguments(parser)
@@ -101,7 +114,7 @@ def test_a_preview_shows_the_rows_that_changed_code_writes_otherwise_and_writes_
     assert upgrade.run(parser.parse_args(words)) == 0
     found = json.loads(capsys.readouterr().out)
 
-    assert (written(surroundings.s3), topics_of(surroundings.brokers, job)) == before
+    assert (written(surroundings.s3, others), topics_of(surroundings.brokers, job)) == before
     assert (found["withState"], found["queries"][""]["batch"] >= 0, found["notes"]) == (True, True, [])
     outputs = {one["output"]: one for one in found["outputs"]}
     first = "2025-04-05T12:30:00.000Z"

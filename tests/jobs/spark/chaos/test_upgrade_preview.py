@@ -23,7 +23,7 @@ from penstock.scripts.cli import upgrade
 from penstock.scripts.emulation.emulated_aws import EmulatedAws
 from tests.chaos import processes
 from tests.jobs.spark.running import Surroundings, TestedJob
-from tests.jobs.spark.test_upgrade_preview import environment_of, topics_of, written
+from tests.jobs.spark.test_upgrade_preview import environment_of, folders, topics_of, written
 
 APP = "tests.jobs.spark.apps.previewed"
 FIRST = "2025-04-05T12:30:00.000Z"
@@ -52,16 +52,18 @@ class Previewed:
         words: of the command, up to how it begins.
         since_ms: between the first two of its records and the others.
         endpoint: that it has called.
+        others: the folders of other jobs in the buckets.
     """
 
     job: TestedJob
     words: list[str]
     since_ms: int
     endpoint: Endpoint
+    others: frozenset[str]
 
     def left(self) -> object:
         """All that a preview must not change."""
-        return written(self.job.around.s3), topics_of(self.job.around.brokers, self.job), list(self.endpoint.asked)
+        return written(self.job.around.s3, self.others), topics_of(self.job.around.brokers, self.job), list(self.endpoint.asked)
 
 
 @pytest.fixture
@@ -87,6 +89,7 @@ def endpoint() -> Iterator[Endpoint]:
 
 @pytest.fixture
 def previewed(surroundings: Surroundings, aws: EmulatedAws, endpoint: Endpoint, tmp_path: Path) -> Previewed:
+    others = folders(surroundings.s3)
     job = surroundings.job(APP, sources={"a": 1}, parameters={"factor": 1}, connections={"names": "http"})
     job.connections["names"] = endpoint.url
     named = {"files": {"path": f"{job.name}-named", "prefix": "part-", "roll": {"interval": "1ms"}}}
@@ -101,7 +104,7 @@ def previewed(surroundings: Surroundings, aws: EmulatedAws, endpoint: Endpoint, 
     assert [row["name"] for row in job.rows_of("named")] == ["real"] * 4
     job.edit(lambda spec: spec["parameters"].update(factor=2))
     shared = ["--job", job.name, "--brokers", surroundings.brokers, "--app-path", str(layout.ROOT), "--since", str(since_ms)]
-    return Previewed(job, ["preview", str(environment_of(aws, job, tmp_path)), *shared], since_ms, endpoint)
+    return Previewed(job, ["preview", str(environment_of(aws, job, tmp_path)), *shared], since_ms, endpoint, others)
 
 
 def _row(clock: str, key: str, n: int) -> dict[str, Any]:
